@@ -30,7 +30,7 @@ from n5zarr.arrays.described import DescribedArray
 from n5zarr.arrays.many_boxes import read_boxes
 from n5zarr.arrays.open_dataset import OpenDataset, dataset_of_array, fill_value_of, is_local
 from n5zarr.arrays.placing import ArrayMemory, host_batch, memory_of
-from n5zarr.arrays.values import elements_for
+from n5zarr.arrays.values import elements_for, fitting, shape_of
 from n5zarr.fast import kernel
 from n5zarr.fast.many_boxes import read_grouped
 from n5zarr.fast.python_blocks import BlockReader, read_blocks
@@ -200,6 +200,7 @@ class N5Array(DescribedArray[ArrayV3Metadata]):
         memory = memory_of(prototype=prototype)
         value = memory.on_host(value)
         if fields or not self._write(selection, value, memory):
+            value = fitting(value, shape_of(selection, self.shape))
             memory.set(super().set_basic_selection, selection, value, fields, prototype)
 
     @override
@@ -214,6 +215,7 @@ class N5Array(DescribedArray[ArrayV3Metadata]):
         memory = memory_of(prototype=prototype)
         value = memory.on_host(value)
         if fields or not self._write(selection, value, memory):
+            value = fitting(value, shape_of(selection, self.shape))
             memory.set(super().set_orthogonal_selection, selection, value, fields, prototype)
 
     @override
@@ -225,8 +227,9 @@ class N5Array(DescribedArray[ArrayV3Metadata]):
         fields: Fields | None = None,
         prototype: BufferPrototype | None = None,
     ) -> None:
-        write = super().set_coordinate_selection
-        memory_of(prototype=prototype).set(write, selection, value, fields, prototype)
+        memory, points = memory_of(prototype=prototype), points_of(selection, self.shape)
+        value = fitting(memory.on_host(value), points and points.shape)
+        memory.set(super().set_coordinate_selection, selection, value, fields, prototype)
 
     @override
     def set_mask_selection(
@@ -237,8 +240,9 @@ class N5Array(DescribedArray[ArrayV3Metadata]):
         fields: Fields | None = None,
         prototype: BufferPrototype | None = None,
     ) -> None:
-        write = super().set_mask_selection
-        memory_of(prototype=prototype).set(write, mask, value, fields, prototype)
+        memory = memory_of(prototype=prototype)
+        value = fitting(memory.on_host(value), (int(np.count_nonzero(mask)),))
+        memory.set(super().set_mask_selection, mask, value, fields, prototype)
 
     @override
     def set_block_selection(
@@ -249,8 +253,11 @@ class N5Array(DescribedArray[ArrayV3Metadata]):
         fields: Fields | None = None,
         prototype: BufferPrototype | None = None,
     ) -> None:
-        write = super().set_block_selection
-        memory_of(prototype=prototype).set(write, selection, value, fields, prototype)
+        memory = memory_of(prototype=prototype)
+        size = getattr(self.async_array.metadata.chunk_grid, "chunk_shape", None)
+        box = size and box_of_chunks(selection, self.shape, size)
+        value = fitting(memory.on_host(value), box and box.shape)
+        memory.set(super().set_block_selection, selection, value, fields, prototype)
 
     def read_boxes(
         self, starts: npt.ArrayLike, shape: Sequence[int], out: np.ndarray | None = None

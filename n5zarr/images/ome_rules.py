@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 import re
 import warnings
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from n5zarr.container.options import require
@@ -96,12 +97,14 @@ def check_written(where: str, image: Mapping[str, JSON], arrays: Mapping[str, Ar
     N5UnrepresentableError
         No program would open it, or show it where it is (``kind="option"``).
     """
-    problem = next(_check_document(image), None)
-    require(
-        problem is None,
-        f"{where}: {problem}; convert it to N5, and this with ome=True (--ome), which orders the "
-        "axes, and reverses mirrored ones",
+    problem, n_axes = next(_check_document(image), None), len(items_of(image.get("axes")))
+    way_out = (
+        "convert it to N5, mend there what is wrong (n5zarr.set_geometry), and convert that with "
+        "ome=True (--ome), which orders the axes, and reverses mirrored ones"
+        if 2 <= n_axes <= 5
+        else "convert it without ome=True (--ome)"
     )
+    require(problem is None, f"{where}: {problem}; {way_out}")
     warn_of_levels(where, image, arrays)
 
 
@@ -110,8 +113,18 @@ def warn_of_levels(
 ) -> None:
     """Warn of what programs open, but show in part, or elsewhere; see :func:`check_written`."""
     levels = [(path, array.shape, array.native_dtype) for path, array in arrays.items()]
-    for problem in _check_levels(image, levels):
+    for problem in chain(_check_scales(image), _check_levels(image, levels)):
         warnings.warn(f"{where}: {problem}", N5Warning, stacklevel=6)
+
+
+def _check_scales(image: Mapping[str, JSON]) -> Iterator[str]:
+    """Check that each level has a size of its elements; mirrored ones have negative scales."""
+    for entry in entries_in(image):
+        for step in map(mapping, items_of(mapping(entry).get("coordinateTransformations"))):
+            found = numbers(scale := step.get("scale", [1]))
+            if found is None or not all(n and math.isfinite(n) for n in found):
+                got = f"got {brief(scale)}, of which N5 has 1.0"
+                yield f"{path_of(entry)}: scale: expected numbers other than 0, {got}"
 
 
 def _check_document(image: Mapping[str, JSON]) -> Iterator[str]:

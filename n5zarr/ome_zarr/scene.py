@@ -137,7 +137,9 @@ def read_scene(
     for inner in {inner for inner, _ in joined if inner}:
         scene.places[inner] = {}
         scene.join(inner, image_in(groups.get(join(path, inner), {})) or {})
-    scene.axes = scene.systems.get(first, [])
+    # a system that is not declared has the axes of what leads there
+    near = (first, *(other for other, *_ in scene.joined.get(first, ())))
+    scene.axes = next(filter(None, map(scene.systems.get, near)), [])
     scene.steps[first] = (1.0,) * len(scene.axes), (0.0,) * len(scene.axes)
     scene.spread([first])
     return scene

@@ -56,7 +56,8 @@ def without_secrets(text: str, secrets: Iterable[str] = ()) -> str:
     forms |= {b64encode(unquote(s).encode()).decode() for s in secrets}  # as in a header
     for form in sorted(forms, key=len, reverse=True):
         if len(form) >= _SHORTEST:
-            text = re.sub(rf"(?<![A-Za-z0-9]){re.escape(form)}(?![A-Za-z0-9])", "***", text)
+            begins = "(?:(?<![A-Za-z0-9])|(?<=%[0-9A-Fa-f]{2}))"  # in a quoted URL, too
+            text = re.sub(rf"{begins}{re.escape(form)}(?![A-Za-z0-9])", "***", text)
     return text
 
 
@@ -106,8 +107,10 @@ def _in_url(url: str) -> Iterator[str]:
         user, at, _ = place.partition("/")[0].rpartition("@")
         if at and (":" in user or scheme.lower().startswith("http")):
             yield from (user, *user.split(":", 1))
-        if mark and scheme.lower().startswith("http"):
-            yield from (query, *(value for _, value in parse_qsl(query)))
+        is_web = scheme.lower().startswith("http")
+        if mark:
+            yield from [query] * is_web
+            yield from (value for name, value in parse_qsl(query) if is_web or is_secret(name))
 
 
 def secrets_of_store(store: Any) -> frozenset[str]:  # noqa: ANN401 - of fsspec, obstore or others
@@ -121,13 +124,15 @@ def secrets_of_store(store: Any) -> frozenset[str]:  # noqa: ANN401 - of fsspec,
     names = ("config", "client_options", "url")
     opened = {name: _plain(getattr(objects, name, None)) for name in names}
     path, config = getattr(store, "path", None), opened["config"]
+    prefix = getattr(objects, "prefix", None)
     found = secrets_in(
         path,
+        str(prefix),
         dict(getattr(inner, "storage_options", None) or {}),
         opened,
         dict(getattr(provider, "__dict__", {})),
     )
-    told = [path, getattr(objects, "prefix", None)]
+    told = [path, prefix]
     told += [config.get("bucket")] if isinstance(config, dict) else []
     return found - {name for each in told for name in str(each).split("/")}
 

@@ -8,7 +8,7 @@ difference to the document on disk. Members that other programs wrote keep their
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -81,7 +81,7 @@ def changed(data: bytes | None, change: Change, told: list[str] | None = None) -
         Zarr creates a group in place of a dataset, or an array in place of a node of another Zarr
         format, or resizes a dataset that is missing or differs (``kind="changed"``).
     """
-    raw = RawObject.parse(data)
+    raw, told = RawObject.parse(data), [] if told is None else told
     node, written = change.node, change.written
     record = Record.from_json(raw.values.get(ZARR_KEY))
     record = _record_nonfinite(raw, record, node)
@@ -92,9 +92,8 @@ def changed(data: bytes | None, change: Change, told: list[str] | None = None) -
         change = change.since({})  # keep the content, which Zarr does not know
     if isinstance(change.kind, NewGroup) or change.extra:
         _check_group(raw, node)
-    record = _with_kind(raw, record, change.kind, node)
+    record = _with_kind(raw, record, change.kind, node, told)
     if change.attributes is not None:
-        told = [] if told is None else told
         record = _with_attributes(raw, record, change.attributes, node, written.zarr_format, told)
     if change.names is not None:
         given = {} if change.attributes is None else change.attributes.values
@@ -184,11 +183,13 @@ def _record_nonfinite(raw: RawObject, record: Record, node: NodeContext) -> Reco
     return replace(record, nonfinite={**record.nonfinite, **nonfinite}, attributes=attributes)
 
 
-def _with_kind(raw: RawObject, record: Record, kind: Outcome | None, node: NodeContext) -> Record:
+def _with_kind(
+    raw: RawObject, record: Record, kind: Outcome | None, node: NodeContext, told: list[str]
+) -> Record:
     """Make the node an array or a group, or resize an array."""
     match kind:
         case NewArray(members):
-            return _with_members(raw, record, members, node)
+            return _with_members(raw, record, members, node, told)
         case Resized(members):
             _resize(raw, members)
         case NoArray() if is_dataset(raw.values):
@@ -198,10 +199,13 @@ def _with_kind(raw: RawObject, record: Record, kind: Outcome | None, node: NodeC
     return record
 
 
-def _with_members(raw: RawObject, record: Record, members: Members, node: NodeContext) -> Record:
+def _with_members(
+    raw: RawObject, record: Record, members: Members, node: NodeContext, told: list[str]
+) -> Record:
     """Set the keys of a dataset, and record what they cannot express."""
-    if not is_dataset(raw.values):
-        record = _record_reserved_attributes(raw, record, node)
+    was_group = not is_dataset(raw.values)
+    if was_group:
+        record = _with_recorded(raw, record, node.users_members(raw).keys() & {*N5_KEYS})
     wanted = members.to_json()
     for key in DATASET_KEYS:
         if key not in wanted:
@@ -210,7 +214,7 @@ def _with_members(raw: RawObject, record: Record, members: Members, node: NodeCo
         if not _same(raw.values.get(key), value):
             raw.set(key, value)
     elements = members.record
-    return replace(
+    record = replace(
         record,
         data_type=elements.data_type,
         shape=elements.shape,
@@ -220,13 +224,15 @@ def _with_members(raw: RawObject, record: Record, members: Members, node: NodeCo
         axis_order=elements.axis_order,
         extra=elements.extra,
     )
+    given = node.users_members(raw) if was_group else {}  # Zarr v2 may write `.zattrs` first
+    aside = [k for k, value in given.items() if _is_set_aside(raw, record, k, value, told)]
+    return _with_recorded(raw, record, aside)
 
 
-def _record_reserved_attributes(raw: RawObject, record: Record, node: NodeContext) -> Record:
-    """Move attributes of a group to the record if N5 uses their names in a dataset."""
-    reserved = node.users_members(raw).keys() & {*N5_KEYS}
-    attributes = {key: raw.values[key] for key in reserved}
-    for key in reserved:
+def _with_recorded(raw: RawObject, record: Record, keys: Collection[str]) -> Record:
+    """Move attributes to the record, as a dataset cannot have their names, or values."""
+    attributes = {key: raw.values[key] for key in keys}
+    for key in keys:
         raw.remove(key)
     return replace(record, attributes={**record.attributes, **attributes})
 

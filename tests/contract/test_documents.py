@@ -8,6 +8,7 @@ import json
 import math
 import pickle
 import shutil
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
 import numcodecs
@@ -1025,6 +1026,37 @@ def test_lists_for_all_axes_of_elements_with_parts_go_into_the_record(
     assert not document(root, "a").keys() & given.keys()
     assert opened(root, "a").attrs.asdict() == given
     tensorstore.open(spec_of(root, "a"), read=True).result()
+
+
+@pytest.mark.parametrize("order", [(".zattrs", ".zarray"), (".zarray", ".zattrs")])
+@pytest.mark.parametrize(
+    ("given", "is_plain"),
+    [
+        ({"units": "K"}, False),
+        ({"resolution": -1.0}, False),
+        ({"axes": "hello"}, False),
+        ({"resolution": [True, False, True]}, False),
+        ({"resolution": [4.0, 40.0]}, True),
+    ],
+)
+def test_attributes_that_zarr_v2_writes_before_the_array_are_in_the_same_place(
+    tmp_path: Path, given: dict[str, Any], is_plain: bool, order: tuple[str, str]
+) -> None:
+    """It writes both documents of a new array at the same time."""
+    memory, store = MemoryStore(), N5Store(tmp_path / "c.n5", zarr_format=2)
+    zarr.create_array(
+        memory, name="a", shape=(2, 3, 5), dtype="u1", zarr_format=2, attributes=given
+    )
+
+    async def copy() -> None:
+        for name in order:
+            await store.set(f"a/{name}", memory._store_dict[f"a/{name}"])
+
+    warns: Any = pytest.warns(N5Warning, match="tensorstore") if is_plain else nullcontext()
+    with warns:
+        asyncio.run(copy())
+    assert (given.keys() <= document(tmp_path / "c.n5", "a").keys()) is is_plain
+    assert zarr.open_array(store, path="a").attrs.asdict() == given
 
 
 @pytest.mark.parametrize("zarr_format", [2, 3])

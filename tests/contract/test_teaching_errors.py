@@ -72,6 +72,54 @@ def test_lost_fractions_warn(tmp_path: Path, array: Any, value: Any) -> None:
         n5zarr.create_array(tmp_path / "b.n5", data=np.full(SHAPE, 0.5), dtype="i1")
 
 
+# value, and how many rows of five elements a selection has
+SELECTIONS: dict[str, tuple[Any, Any, int]] = {
+    "box": ("", np.s_[1, :2], 2),
+    "steps": ("", np.s_[1, ::2], 2),
+    "lists": ("oindex", np.s_[1, [2, 0]], 2),
+    "lists, plainly": ("", np.s_[1, [2, 0]], 2),
+    "mask of an axis": ("oindex", np.s_[1, [True, False, True]], 2),
+    "chunks": ("blocks", np.s_[1, 0, 0], 2),
+}
+
+
+@pytest.mark.parametrize("name", SELECTIONS)
+def test_values_fit_or_repeat_or_nothing_is_written(tmp_path: Path, name: str) -> None:
+    """As numpy does it; zarr crops larger values, and fails after some chunks."""
+    how, selection, n_rows = SELECTIONS[name]
+    old = np.arange(30, dtype="u2").reshape(SHAPE)
+    array = n5zarr.create_array(tmp_path / "a.n5", path="a", data=old, chunks=(1, 2, 3))
+    target: Any = getattr(array, how) if how else array
+    shape: tuple[int, ...] = (n_rows, 5)
+    place = selection
+    if how == "blocks":
+        shape, place = (1, n_rows, 3), np.s_[1:2, :2, :3]
+    *above, n = shape
+    for wrong in ((*above, n - 1), (*above, n + 1), (shape[0] + 1, *shape[1:]), (2, *shape)):
+        with pytest.raises(ValueError, match="expected a value of shape"):
+            target[selection] = np.ones(wrong)
+        np.testing.assert_array_equal(array[...], old, err_msg=str(wrong))
+    for right in (shape, (1, *shape), shape[-1:], (*shape[:-1], 1), (1,) * len(shape)):
+        value, expected = np.random.default_rng(3).integers(50, 99, right), old.copy()
+        expected[place] = value
+        for given in (value, value.tolist()):
+            array[...] = old
+            target[selection] = given
+            np.testing.assert_array_equal(array[...], expected, err_msg=str(right))
+
+
+def test_points_take_values_that_fit(array: Any) -> None:
+    mask = np.arange(30).reshape(SHAPE) % 7 == 2
+    for wrong in (mask.sum() - 1, mask.sum() + 1):
+        with pytest.raises(ValueError, match="expected a value of shape"):
+            array[mask] = np.ones(wrong)
+        with pytest.raises(ValueError, match="expected a value of shape"):
+            array.vindex[np.nonzero(mask)] = np.ones(wrong)
+    assert not array[...].any()
+    array[mask] = np.arange(1, mask.sum() + 1)
+    np.testing.assert_array_equal(array[...][mask], np.arange(1, mask.sum() + 1))
+
+
 def test_reversed_axes_are_named(array: Any) -> None:
     with pytest.raises(
         ValueError, match=r"shape \(2, 3, 5\), got \(5, 3, 2\), its axes in reverse"

@@ -227,6 +227,15 @@ def test_without_a_system_of_its_own_a_scene_is_in_that_of_an_image(tmp_path: Pa
     assert placed(path, volume=(1, 2), crop=(8, 10)) == []
 
 
+def test_a_system_that_is_not_declared_has_the_axes_of_the_images_in_it(tmp_path: Path) -> None:
+    path = tmp_path / "in.zarr"
+    for name in "ab":
+        tile(path / name)
+    scene(path, [move("a:physical", "world", 7, 8), move("b:physical", "world", 3, 4)], systems=[])
+    assert placed(path, a=(8, 10), b=(4, 6)) == []
+    assert n5zarr.validate(path).findings != ()
+
+
 def test_systems_of_images_are_ways_too(tmp_path: Path) -> None:
     """Transforms in elements, which the images relate to their own units."""
     path = tmp_path / "in.zarr"
