@@ -6,8 +6,6 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from n5zarr.fast import kernel
-
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -17,5 +15,5 @@ def way(request: pytest.FixtureRequest) -> Iterator[str]:
     """Choose the kernel or Python."""
     with pytest.MonkeyPatch.context() as patch:
         if request.param == "python":
-            patch.setattr(kernel, "can_do", lambda dataset: False)
+            patch.setattr("n5zarr.fast.kernel.can_do", lambda dataset: False)
         yield str(request.param)

@@ -79,7 +79,8 @@ def test_the_store_alone_reads_no_blocks(folder: Path) -> None:
         array = zarr.open_array(store, path="a", mode="r")
         known = {*sys.modules}
         print("n5zarr.fast.batches" in known, array[...].sum())
-        print(*(name for name in {*sys.modules} - known if name.startswith(("n5zarr.arrays", "n5zarr.fast"))))
+        ours = ("n5zarr.arrays", "n5zarr.fast")
+        print(*(name for name in {*sys.modules} - known if name.startswith(ours)))
     """
     # the kernel itself is loaded with the first block
     assert run(code, folder).split("\n")[:2] == ["False", f"True {SUM}"]
