@@ -47,6 +47,7 @@ ADDED: Mapping[Point, Mapping[str, str]] = {
     "step": {
         "write a project": "n5zarr.bigdataviewer.resave:new_project",
         "levels of OME-Zarr": "n5zarr.ome_zarr.pyramid:find_image",
+        "check of files": "n5zarr.tools.validate.files:check_group_files",
         "check of a project": "n5zarr.bigdataviewer.validate:find_check",
         "check of OME-Zarr": "n5zarr.ome_zarr.validate:find_check",
         "elements of label multisets": "n5zarr.paintera.label_multisets:labels_to_write",

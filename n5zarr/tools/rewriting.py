@@ -32,10 +32,16 @@ from n5zarr.rooms import asked
 from n5zarr.storage.place import place_of
 from n5zarr.storage.requests import MANY_BYTES, Steps, Update, read_each
 from n5zarr.store.locating import open_container
-from n5zarr.tools.jobs.nodes import BlockTask, block_tasks, walk
+from n5zarr.tools.jobs.nodes import (
+    BlockTask,
+    block_tasks,
+    form_of,
+    has_values_outside,
+    open_to_repair,
+    read_ends,
+    walk,
+)
 from n5zarr.tools.jobs.run import RunOptions
-from n5zarr.tools.validate.blocks import form_of, has_values_outside
-from n5zarr.tools.validate.files import open_to_repair, read_ends
 from n5zarr.zarr_view.chunks import stored_chunk
 from n5zarr.zarr_view.dataset_view import DatasetView
 from n5zarr.zarr_view.element import Content

@@ -113,6 +113,7 @@ def test_stamps_are_times_and_sizes(folder: Path, monkeypatch: pytest.MonkeyPatc
     assert found[-2:] == [None, None]
     assert found[5] == (1_700_000_005 * 10**9, 50)
     assert many_files.stamps([]) == []
+    assert many_files.stamps(paths[:1]) is None  # one alone takes less time without the kernel
     monkeypatch.setattr(many_files, "_kernel", None)
-    assert many_files.stamps(paths) == found
+    assert many_files.stamps(paths) is None
     assert ends(folder, (0, 7), (1, 7)) == [None, None]

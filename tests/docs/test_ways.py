@@ -173,7 +173,9 @@ def upward(calls: list[Call]) -> list[str]:
     return [
         call.name
         for call in calls
-        if call.caller not in ("", "rooms") and RANK[call.caller] < RANK[call.package]
+        if call.caller not in ("", "rooms")
+        and call.package != "fast"  # which zarr calls, or rooms
+        and RANK[call.caller] < RANK[call.package]
     ]
 
 
@@ -322,7 +324,7 @@ AGAIN = "Packages that are entered again"
 # of an image and of a project: helpers whose names tell what they do
 # of axes, documents, boxes and names
 HELPERS_OF_LEVELS = (
-    r"conventions|format|zarr_view|codecs|arrays\.(boxes|kernel|placing)|store\.block_codec|metadata\.levels\.is"
+    r"conventions|format|zarr_view|codecs|arrays\.(boxes|placing)|fast\.kernel|store\.block_codec|metadata\.levels\.is"
     r"|tools\.(convert\.target_n5\.N5Target\.key|jobs\.run\.RunOptions\.(checked|memory)"
     r"|pyramid\.(build\._i|image\.(L|n|PyramidImage\.(axes|full|name))|methods\.(halo|choose)"
     r"|(model|schedule|n5_image\.N5Image|work\._Work)\._[a-z]|work\._moved))"
@@ -482,6 +484,7 @@ def test_a_conversion_parses_two_locations_and_does_all_else_once() -> None:
     names = Counter(call.name for call in edges(traced(copy)))
     # a report, if there is one, gets the source, and then the copy
     twice = {"n5zarr.storage.place.place_of", "n5zarr.tools.evidence.report.entry_of_run"}
+    twice.add("n5zarr.rooms.asked")  # for a source, and for what is faster
     assert {name: n for name, n in names.items() if n > 1} == dict.fromkeys(twice | KEYS, 2)
 
 

@@ -181,7 +181,7 @@ def test_a_part_of_a_block_keeps_the_other_voxels(tmp_path: Path, pipeline: str)
 
 
 @pytest.mark.parametrize(
-    "pipeline", ["n5zarr.fast.pipeline.N5", "zarr.core.codec_pipeline.Batched"]
+    "pipeline", ["n5zarr.arrays.pipeline.N5", "zarr.core.codec_pipeline.Batched"]
 )
 def test_minorities_survive_background_of_the_whole_block(tmp_path: Path, pipeline: str) -> None:
     where = tmp_path / "x.n5"

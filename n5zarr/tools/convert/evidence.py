@@ -13,11 +13,11 @@ from n5zarr.container.options import require
 from n5zarr.container.walk import PathPatterns
 from n5zarr.errors import N5Error
 from n5zarr.format.path import join
+from n5zarr.rooms import needed
 from n5zarr.tools.convert.places import open_source
 from n5zarr.tools.evidence.report import entry_of_run
 from n5zarr.tools.evidence.sides import add_arrays, counted
 from n5zarr.tools.jobs.nodes import for_reading
-from n5zarr.tools.validate.files import check_group_files
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping
@@ -62,6 +62,7 @@ def check_complete(found: SourceTree) -> None:
 def _orphans(found: SourceTree) -> Iterator[str]:
     """Name a block in each group of N5 that holds some: the document of a dataset is lost."""
     if found.container is not None:
+        check_group_files = needed("step", "check of files")
         for path in found.groups:
             files = check_group_files(found.container.run, join(found.path, path))
             orphan = next((each.file for each in files if each.kind == "orphan-block"), None)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import logging
 from itertools import batched
+from operator import ge
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
+import numpy as np
 import zarr
 from zarr.abc.store import SupportsSyncStore
 
@@ -15,8 +17,11 @@ from n5zarr.container.block_listing import stored_positions
 from n5zarr.container.options import require
 from n5zarr.container.walk import Walk
 from n5zarr.format.grid import block_path
+from n5zarr.format.order import N5Tuple, to_c
 from n5zarr.format.path import join
 from n5zarr.rooms import asked
+from n5zarr.storage.requests import Ends, Steps, request_each
+from n5zarr.store.locating import locate
 from n5zarr.store.missing_nodes import existing_node
 from n5zarr.store.n5_store import N5Store
 from n5zarr.tools.jobs.run import SMALL
@@ -26,11 +31,14 @@ if TYPE_CHECKING:
 
     from n5zarr.container.block_listing import Ask
     from n5zarr.container.walk import WalkNode
-    from n5zarr.format.order import N5Tuple
+    from n5zarr.format.attributes import DatasetAttributes
     from n5zarr.storage.interface import Storage
+    from n5zarr.storage.place import Place
     from n5zarr.zarr_view.dataset_view import DatasetView
 
 _log = logging.getLogger(__name__)
+
+ENDS = 4096  # bytes at either end of a block that are read unless it is decoded
 
 
 def check_no_links(storage: Storage, paths: Iterable[str]) -> None:
@@ -71,6 +79,10 @@ def walk(store: N5Store, path: str, ask: Ask | None = None) -> Iterator[WalkNode
     node = existing_node(store, path)
     for found, _ in Walk(store.container.nodes, ask or store.run).run(path, node):
         yield found
+
+
+type EdgeForm = Literal["padded", "truncated", "other"]
+"""Storage of a block at the end of the dataset: full size, truncated, or another size."""
 
 
 class BlockTask(NamedTuple):
@@ -143,3 +155,46 @@ def for_reading[T](values: T) -> T:
     if not isinstance(values, zarr.Array) or isinstance(values.store, N5Store):
         return values
     return with_zarrs_pipeline(values) if isinstance(values.store, SupportsSyncStore) else values
+
+
+# ---------------------------------------------------------------------- repairs
+
+
+def open_to_repair(place: Place, path: str) -> tuple[N5Store, str]:
+    """Open a container, or the one that an XML names, to change files; raise if it is read-only."""
+    located = locate(place, path)
+    with located.named():
+        return located.open(writes=True)
+
+
+def read_ends(keys: Sequence[str]) -> Steps[Sequence[tuple[int, bytes, bytes] | None]]:
+    """Read size, first and last bytes of some keys; None for each missing one."""
+    return (yield from request_each(Ends(key, ENDS, ENDS) for key in keys))
+
+
+def form_of(sizes: N5Tuple, dataset: DatasetAttributes, position: N5Tuple) -> EdgeForm | None:
+    """Tell how a block at the end of the dataset is stored; None for a block inside it."""
+    extent = dataset.extent_of(position)
+    if extent == dataset.block_size:
+        return None
+    if sizes == extent:
+        return "truncated"
+    return "padded" if all(map(ge, sizes, extent)) else "other"
+
+
+def has_values_outside(elements: np.ndarray, extent: N5Tuple) -> bool:
+    """Whether the elements of a block outside of the dataset differ from each other.
+
+    Programs pad with one value, mostly 0.
+
+    Parameters
+    ----------
+    elements : numpy.ndarray
+        The block, shape in C order.
+    extent : tuple of int
+        The part of it inside the dataset, N5 order.
+    """
+    is_outside = np.ones(elements.shape, bool)
+    is_outside[tuple(map(slice, to_c(extent)))] = False
+    outside = elements[is_outside]
+    return bool(outside.size) and outside.tobytes() != outside[:1].tobytes() * outside.size

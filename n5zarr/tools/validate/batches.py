@@ -22,21 +22,24 @@ from n5zarr.format.order import N5Tuple, to_c, to_n5
 from n5zarr.format.path import join
 from n5zarr.storage.asking_once import asking_once
 from n5zarr.storage.requests import Get, read_each, request_each
-from n5zarr.tools.jobs.nodes import ends_of_blocks
+from n5zarr.tools.jobs.nodes import (
+    ENDS,
+    ends_of_blocks,
+    form_of,
+    has_values_outside,
+    read_ends,
+)
 from n5zarr.tools.jobs.run import SMALL
 from n5zarr.tools.validate.blocks import (
-    ENDS,
     StoredBlock,
     UsualBlocks,
     check_block,
-    form_of,
     framing_of,
-    has_values_outside,
     shard_in,
     whole,
 )
 from n5zarr.tools.validate.documents import check_dataset
-from n5zarr.tools.validate.files import each_or_error, read_ends, reason
+from n5zarr.tools.validate.files import each_or_error, reason
 from n5zarr.tools.validate.findings import Finding, finding
 
 if TYPE_CHECKING:
@@ -46,7 +49,7 @@ if TYPE_CHECKING:
     from n5zarr.container.block_listing import Ask
     from n5zarr.format.attributes import DatasetAttributes
     from n5zarr.store.n5_store import N5Store
-    from n5zarr.tools.validate.blocks import EdgeForm
+    from n5zarr.tools.jobs.nodes import EdgeForm
     from n5zarr.tools.validate.findings import KindOfFinding
 
 _AT_A_TIME = 32  # blocks in one batch of requests

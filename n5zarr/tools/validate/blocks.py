@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from contextlib import suppress
 from functools import cached_property
-from operator import ge, le, lt
+from operator import le, lt
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
@@ -18,7 +18,7 @@ from n5zarr.errors import N5BlockError
 from n5zarr.format.block import BlockHeader, BlockMode
 from n5zarr.format.compression import Jpeg, Raw
 from n5zarr.format.data_type import DataType
-from n5zarr.format.order import N5Tuple, to_c
+from n5zarr.format.order import N5Tuple
 from n5zarr.tools.validate.findings import finding
 
 if TYPE_CHECKING:
@@ -30,12 +30,8 @@ if TYPE_CHECKING:
 
     type _Problem = tuple[KindOfFinding, str, Severity | None]
 
-ENDS = 4096  # bytes at either end of a block that are read unless it is decoded
 _LARGE = 2**26  # bytes; a smaller block gets memory whatever its header says
 _CHECKSUM = 8  # bytes after raw elements that may be a checksum
-
-type EdgeForm = Literal["padded", "truncated", "other"]
-"""Storage of a block at the end of the dataset: full size, truncated, or another size."""
 
 
 class StoredBlock:
@@ -321,31 +317,3 @@ def _check_sizes(
         yield "misplaced-block", f"{expected}, got {sizes}, as of a block at another position"
     elif any(map(lt, sizes, extent)):
         yield "short-block", f"{expected}, got {sizes}; the rest of the block reads as 0"
-
-
-def form_of(sizes: N5Tuple, dataset: DatasetAttributes, position: N5Tuple) -> EdgeForm | None:
-    """Tell how a block at the end of the dataset is stored; None for a block inside it."""
-    extent = dataset.extent_of(position)
-    if extent == dataset.block_size:
-        return None
-    if sizes == extent:
-        return "truncated"
-    return "padded" if all(map(ge, sizes, extent)) else "other"
-
-
-def has_values_outside(elements: np.ndarray, extent: N5Tuple) -> bool:
-    """Whether the elements of a block outside of the dataset differ from each other.
-
-    Programs pad with one value, mostly 0.
-
-    Parameters
-    ----------
-    elements : numpy.ndarray
-        The block, shape in C order.
-    extent : tuple of int
-        The part of it inside the dataset, N5 order.
-    """
-    is_outside = np.ones(elements.shape, bool)
-    is_outside[tuple(map(slice, to_c(extent)))] = False
-    outside = elements[is_outside]
-    return bool(outside.size) and outside.tobytes() != outside[:1].tobytes() * outside.size

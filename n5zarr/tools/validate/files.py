@@ -16,20 +16,17 @@ from n5zarr.format.grid import is_block_name, parse_block_path
 from n5zarr.format.order import N5Tuple
 from n5zarr.format.path import join
 from n5zarr.storage.files import is_unfinished
-from n5zarr.storage.requests import Ends, Entry, List, Steps, request_each
+from n5zarr.storage.requests import Entry, List, Steps, request_each
 from n5zarr.storage.url import is_of_one_key
-from n5zarr.store.locating import locate
 from n5zarr.tools.jobs.incomplete import INCOMPLETE_JSON, LEDGER_NAME
+from n5zarr.tools.jobs.nodes import read_ends
 from n5zarr.tools.jobs.parts import PART_NAME
-from n5zarr.tools.validate.blocks import ENDS
 from n5zarr.tools.validate.findings import finding
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from n5zarr.container.block_listing import Ask
-    from n5zarr.storage.place import Place
-    from n5zarr.store.n5_store import N5Store
     from n5zarr.tools.validate.findings import Finding, Severity
 
 _LISTINGS = 64  # directories in one batch of listings
@@ -89,13 +86,6 @@ def _leftover(path: str, file: str) -> Finding | None:
         )
         return finding("incomplete", path, message, file=file)
     return None
-
-
-def open_to_repair(place: Place, path: str) -> tuple[N5Store, str]:
-    """Open a container, or the one that an XML names, to change files; raise if it is read-only."""
-    located = locate(place, path)
-    with located.named():
-        return located.open(writes=True)
 
 
 # ---------------------------------------------------------------------- datasets
@@ -295,8 +285,3 @@ def _orphan(ask: Ask, file: str) -> Iterator[Finding]:
             "its dataset again, or remove it"
         )
         yield finding("orphan-block", join(*names[:-n_dims]), message, file=file)
-
-
-def read_ends(keys: Sequence[str]) -> Steps[Sequence[tuple[int, bytes, bytes] | None]]:
-    """Read size, first and last bytes of some keys; None for each missing one."""
-    return (yield from request_each(Ends(key, ENDS, ENDS) for key in keys))

@@ -34,8 +34,8 @@ from n5zarr.storage.requests import (
     read_key,
     request_each,
 )
+from n5zarr.tools.jobs.nodes import open_to_repair
 from n5zarr.tools.validate.blocks import check_block, whole
-from n5zarr.tools.validate.files import open_to_repair
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
