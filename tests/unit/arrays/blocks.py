@@ -10,8 +10,9 @@ import zlib
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
-import numcodecs
 import numpy as np
+from numcodecs.blosc import Blosc
+from numcodecs.zstd import Zstd
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -44,9 +45,11 @@ def block_bytes(values: np.ndarray, compression: str = "raw", mode: int = 0) -> 
         case "zlib":
             stored = zlib.compress(stored)
         case "zstd":
-            stored = numcodecs.Zstd().encode(stored)
+            stored = Zstd().encode(stored)
         case "blosc":
-            stored = numcodecs.Blosc("lz4").encode(np.frombuffer(stored, values.dtype))
+            stored = Blosc("lz4").encode(np.frombuffer(stored, values.dtype))
+        case _:
+            pass
     header = struct.pack(f">HH{values.ndim}I", mode, values.ndim, *values.shape[::-1])
     if mode == 1:
         header += struct.pack(">I", values.size)

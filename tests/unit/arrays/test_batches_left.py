@@ -17,6 +17,7 @@ from n5zarr import N5Store
 from n5zarr.arrays import batches, kernel
 from n5zarr.arrays.pipeline import N5CodecPipeline
 from n5zarr.errors import N5BlockError, N5Error
+from n5zarr.storage import ending
 from tests.unit.arrays.blocks import (
     SELECTIONS,
     SHAPE,
@@ -170,9 +171,8 @@ def test_where_much_is_decoded(
 
     def on_thread(*arguments: Any) -> Any:
         passed.append(arguments[0])
-        return was(*arguments)
+        return ending.on_thread(*arguments)
 
-    was = batches.on_thread
     monkeypatch.setattr(batches, "on_thread", on_thread)
     values = write_dataset(tmp_path, numbers(), "gzip")
     np.testing.assert_array_equal(opened(tmp_path)[...], values)

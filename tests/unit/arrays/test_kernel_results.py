@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any
 
-import numcodecs
 import numpy as np
 import pytest
 import zarr
+from numcodecs.blosc import Blosc
+from numcodecs.zstd import Zstd
 
 import n5zarr
 from n5zarr import N5Store
@@ -170,18 +171,18 @@ def test_a_block_that_would_lose_other_blocks_is_left(tmp_path: Path) -> None:
 ENCODERS: dict[str, tuple[dict[str, Any], Any]] = {
     "lz4": (
         {"type": "blosc", "cname": "lz4", "clevel": 5, "shuffle": 0, "blocksize": 4096},
-        numcodecs.Blosc("lz4", 5, 0, 4096),
+        Blosc("lz4", 5, 0, 4096),
     ),
     "shuffled": (
         {"type": "blosc", "cname": "zlib", "clevel": 3, "shuffle": 1, "blocksize": 0},
-        numcodecs.Blosc("zlib", 3, 1, 0),
+        Blosc("zlib", 3, 1, 0),
     ),
     "bits shuffled": (
         {"type": "blosc", "cname": "zstd", "clevel": 9, "shuffle": 2, "blocksize": 8192},
-        numcodecs.Blosc("zstd", 9, 2, 8192),
+        Blosc("zstd", 9, 2, 8192),
     ),
-    "zstd": ({"type": "zstd", "level": 1}, numcodecs.Zstd(1)),
-    "zstd, small": ({"type": "zstd", "level": 19}, numcodecs.Zstd(19)),
+    "zstd": ({"type": "zstd", "level": 1}, Zstd(1)),
+    "zstd, small": ({"type": "zstd", "level": 19}, Zstd(19)),
 }
 
 
@@ -227,7 +228,8 @@ def test_what_is_made_durable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     synced: list[set[str]] = []
     monkeypatch.setattr(kernel, "sync_directories", synced.append)
     write_dataset(tmp_path, numbers())
-    for durability, n in (("atomic", 0), ("durable", 1)):
+    ways: list[tuple[Any, int]] = [("atomic", 0), ("durable", 1)]
+    for durability, n in ways:
         array: Any = n5zarr.open_array(tmp_path / "d", "r+", durability=durability)
         array[3:7, 4:9, 2:4] = 5
         assert len(synced) == n
