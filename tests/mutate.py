@@ -127,6 +127,8 @@ def _changes_of(node: ast.AST) -> Iterator[tuple[ast.expr | ast.stmt, str]]:  # 
         case ast.Constant(value=int(number)) if not isinstance(number, bool):
             yield node, f"({number + 1})"
             yield node, f"({number - 1})"
+        case ast.Call(func=ast.Name(id="max" | "min"), args=[_, _, *_]):
+            pass  # their order does not matter
         case ast.Call(args=[first, second, *rest]) if not isinstance(first, ast.Starred):
             if not isinstance(second, ast.Starred) and ast.dump(first) != ast.dump(second):
                 swapped = ast.Call(node.func, [second, first, *rest], node.keywords)
