@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -19,7 +20,9 @@ from n5zarr.arrays.open_dataset import dataset_of_array
 from n5zarr.arrays.pipeline import N5CodecPipeline
 from n5zarr.arrays.python_blocks import BlockReader, _selects_the_same
 from n5zarr.arrays.python_writing import BlockWriter
-from n5zarr.arrays.workers import share_out
+from n5zarr.arrays.workers import _error_of, share_out
+from n5zarr.errors import N5BlockError
+from tests.shards import write_shards
 from tests.unit.arrays.blocks import SHAPE, numbers, write_dataset
 
 if TYPE_CHECKING:
@@ -164,3 +167,47 @@ def test_the_pipeline_of_each_store(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     with zarr.config.set({"codec_pipeline.path": "other"}):
         pipeline.make_default()
         assert zarr.config.get("codec_pipeline.path") == "other"
+
+
+@pytest.mark.parametrize("box", [(slice(3, 6), slice(4, 8), slice(2, 4)), (...,)])
+def test_missing_blocks_of_shards_are_errors(tmp_path: Path, box: Any) -> None:
+    """A shard of Java has the name of another block: what is missing may be in one."""
+    write_shards(tmp_path / "d", numbers(shape=(12, 8, 6)), (2, 4, 3), (4, 8, 6))
+    array: Any = n5zarr.open_array(tmp_path / "d")
+    assert array.chunks == (3, 4, 2)
+    for each in (array, zarr.open_array(N5Store(tmp_path), path="d", mode="r")):
+        with pytest.raises(N5BlockError) as err:
+            each[slice(9, 12), slice(4, 8), slice(4, 6)]
+        assert err.value.kind == "shard"
+        with pytest.raises(N5BlockError):
+            each[box]
+
+
+def test_a_block_outside_of_the_grid_is_not_written(tmp_path: Path) -> None:
+    write_dataset(tmp_path, numbers())
+    writer = BlockWriter(opened(tmp_path), cpu.NDBuffer(np.ones((3, 4, 2), "u2")))
+    outer = (slice(0, 3), slice(0, 4), slice(0, 2))
+    for key, is_inside in (("2/2/2", True), ("3/0/0", False), ("0/3/0", False), ("0/0/3", False)):
+        assert (writer.steps(item(key, outer, outer), ()) is not None) == is_inside
+
+
+def test_the_errors_of_another_thread() -> None:
+    """An interruption of waiting is kept, and the wait goes on."""
+
+    class Interrupted(Future[None]):
+        n_left = 2
+
+        def exception(self, timeout: float | None = None) -> BaseException | None:
+            self.n_left -= 1
+            if self.n_left >= 0:
+                raise KeyboardInterrupt
+            return super().exception(timeout)
+
+    for other in (Future[None](), Interrupted()):
+        other.set_result(None)
+        found = _error_of(other)
+        assert isinstance(found, KeyboardInterrupt) == isinstance(other, Interrupted)
+        assert (found is None) == (type(other) is Future)
+    failed = Interrupted()
+    failed.set_exception(error := ValueError())
+    assert _error_of(failed) is error
