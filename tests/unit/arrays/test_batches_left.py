@@ -14,9 +14,9 @@ import zarr
 
 import n5zarr
 from n5zarr import N5Store
-from n5zarr.arrays import batches, kernel
-from n5zarr.arrays.pipeline import N5CodecPipeline
 from n5zarr.errors import N5BlockError, N5Error
+from n5zarr.fast import batches, kernel
+from n5zarr.fast.pipeline import N5CodecPipeline
 from n5zarr.storage import ending
 from tests.unit.arrays.blocks import (
     SELECTIONS,

@@ -13,13 +13,13 @@ from numcodecs.zstd import Zstd
 
 import n5zarr
 from n5zarr import N5Store
-from n5zarr.arrays import kernel
 from n5zarr.arrays.box import Groups
-from n5zarr.arrays.cells import Cells
 from n5zarr.arrays.open_dataset import OpenDataset, dataset_at, dataset_of_array
-from n5zarr.arrays.whole_blocks import can_read_whole, read_whole
 from n5zarr.codecs.buffers import Scratch
 from n5zarr.errors import N5BlockError
+from n5zarr.fast import kernel
+from n5zarr.fast.cells import Cells
+from n5zarr.fast.whole_blocks import can_read_whole, read_whole
 from n5zarr.format.order import N5Tuple
 from tests.unit.arrays.blocks import (
     CHUNKS,
@@ -356,7 +356,7 @@ def test_whole_blocks(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, order: str, together: int
 ) -> None:
     """Blocks in any order; one is missing, one odd, one outside of the grid."""
-    monkeypatch.setattr("n5zarr.arrays.whole_blocks._TOGETHER", together)
+    monkeypatch.setattr("n5zarr.fast.whole_blocks._TOGETHER", together)
     values = write_dataset(tmp_path, numbers(), "gzip", missing=((1, 1, 1),))
     odd = (0, 1, 2)
     write_block(tmp_path, odd, block_bytes(values[part_of(odd)], "gzip", mode=1))

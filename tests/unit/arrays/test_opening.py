@@ -14,10 +14,10 @@ from zarr.storage import ObjectStore
 
 import n5zarr
 from n5zarr import N5Store
-from n5zarr.arrays.array import N5Array
 from n5zarr.arrays.described import DescribedArray
 from n5zarr.arrays.group import N5Group, node_at, standard_codecs, values_of, with_fast_path
 from n5zarr.errors import N5Error, N5UnrepresentableError, N5Warning
+from n5zarr.fast.array import N5Array
 from tests.unit.arrays.blocks import SHAPE, numbers, write_dataset
 
 if TYPE_CHECKING:

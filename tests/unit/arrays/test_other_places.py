@@ -13,11 +13,11 @@ from zarr.storage import ObjectStore
 
 import n5zarr
 from n5zarr import N5Store
-from n5zarr.arrays import kernel, many_files, python_blocks, remote_blocks
-from n5zarr.arrays.cells import Cells
-from n5zarr.arrays.many_boxes import read_cells
 from n5zarr.arrays.open_dataset import dataset_of_array
 from n5zarr.errors import N5BlockError, N5UnrepresentableError
+from n5zarr.fast import kernel, many_files, python_blocks, remote_blocks
+from n5zarr.fast.cells import Cells
+from n5zarr.fast.many_boxes import read_cells
 from n5zarr.format.order import N5Tuple
 from tests.unit.arrays.blocks import (
     SELECTIONS,
@@ -186,12 +186,12 @@ def test_cells_of_blocks_that_are_left(tmp_path: Path, place: Any, order: Any) -
         out = np.zeros(expected.shape, "u2")
         cells = Cells((1, 2, 2)[::way], "mode")
         steps = tuple(slice(None, None, n) for n in cells.factors)
-        assert read_cells(array, box, cells, out, lambda each, s=steps: each[s])  # type: ignore[misc]
+        assert read_cells(array, box, *cells, out, lambda each, s=steps: each[s])  # type: ignore[misc]
         np.testing.assert_array_equal(out, expected)
     for factors, method in (((2, 2, 2), "mode"), ((1, 2, 2), "max")):
         cells, out = Cells(factors[::way], method), np.zeros((7, 11, 5), "u2")
         whole = tuple(map(slice, (0, 0, 0), array.shape))
-        assert not read_cells(array, whole, cells, out, np.asarray)
+        assert not read_cells(array, whole, *cells, out, np.asarray)
 
 
 @pytest.mark.parametrize("is_compiled", [True, False])
@@ -220,8 +220,8 @@ def test_ends_and_times_of_files(
     assert many_files.read_ends(f"{tmp_path}/", [], 23, 20) == []
     names = [str(tmp_path / name) for name in "504x"]
     stamps = [(10**18 + 5, 200), (10**18, 0), (10**18 + 4, 44), None]
-    assert many_files.stamps(names) == stamps
-    assert [many_files.stamps([name])[0] for name in names] == stamps
+    assert many_files.stamps(names) == (stamps if is_compiled else None)
+    assert many_files.stamps(names[:1]) is None  # one alone takes less time without the kernel
 
 
 def test_the_blocks_of_an_open_dataset(tmp_path: Path) -> None:

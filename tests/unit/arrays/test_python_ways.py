@@ -14,14 +14,14 @@ from zarr.buffer import cpu
 import n5zarr
 from n5zarr import N5Store
 from n5zarr._zarr import default_pipeline_name
-from n5zarr.arrays import pipeline
-from n5zarr.arrays.chunk_updates import run_each
 from n5zarr.arrays.open_dataset import dataset_of_array
-from n5zarr.arrays.pipeline import N5CodecPipeline
-from n5zarr.arrays.python_blocks import BlockReader, _selects_the_same
-from n5zarr.arrays.python_writing import BlockWriter
-from n5zarr.arrays.workers import _error_of, share_out
 from n5zarr.errors import N5BlockError
+from n5zarr.fast import pipeline
+from n5zarr.fast.pipeline import N5CodecPipeline
+from n5zarr.fast.python_blocks import BlockReader, _selects_the_same
+from n5zarr.fast.python_writing import BlockWriter
+from n5zarr.fast.workers import _error_of, share_out
+from n5zarr.storage.threads import run_each
 from tests.shards import write_shards
 from tests.unit.arrays.blocks import SHAPE, numbers, write_dataset
 

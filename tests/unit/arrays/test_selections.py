@@ -14,13 +14,13 @@ from zarr.storage import ObjectStore
 
 import n5zarr
 from n5zarr import N5Store
-from n5zarr.arrays import kernel
-from n5zarr.arrays.array import N5Array
 from n5zarr.arrays.box import Box
 from n5zarr.arrays.open_dataset import dataset_of_array
 from n5zarr.arrays.placing import memory_of
 from n5zarr.arrays.values import elements_for
 from n5zarr.errors import N5Warning
+from n5zarr.fast import kernel
+from n5zarr.fast.array import N5Array
 from tests.unit.arrays.blocks import (
     SELECTIONS,
     SHAPE,
@@ -116,7 +116,7 @@ def test_which_way_is_taken(tmp_path: Path, caplog: pytest.LogCaptureFixture) ->
     """Boxes do not reach zarr; odd blocks in boxes with steps do."""
     values = write_dataset(tmp_path, numbers(), "gzip")
     array: Any = n5zarr.open_array(tmp_path / "d", "r+")
-    caplog.set_level(logging.DEBUG, "n5zarr.arrays.array")
+    caplog.set_level(logging.DEBUG, "n5zarr.fast.array")
     for selection in SELECTIONS.values():
         array[selection] = array[selection]
     assert array.oindex[[0, 5], 3:9, [4, 1]].shape == (2, 6, 2)
@@ -206,7 +206,7 @@ def test_values_for_a_box(value: Any) -> None:
     np.testing.assert_array_equal(found, np.broadcast_to(value, (3, 5))[..., None])
 
 
-@pytest.mark.parametrize("value", ["a", b"a", [1, 2, 3, 4, 5], None, np.ones((3, 5), "c8"),
+@pytest.mark.parametrize("value", ["a", b"a", None, np.ones((3, 5), "c8"),
                                    np.ma.ones((3, 5)), np.array("a")], ids=repr)  # fmt: skip
 def test_values_that_zarr_handles(value: Any) -> None:
     assert elements_for(value, BOX, np.dtype("u2")) is None
