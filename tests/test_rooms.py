@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
+from importlib import import_module
 from typing import TYPE_CHECKING
 
 import pytest
@@ -78,6 +79,16 @@ def test_what_rooms_add_is_there() -> None:
     for point, names in ADDED.items():
         for name in names:
             assert callable(added(point, name))
+
+
+@pytest.mark.parametrize(
+    ("module", "name"), [("array", "N5Array"), ("pipeline", "N5CodecPipeline")]
+)
+def test_names_in_pickles_and_configurations_lead_to_the_room(module: str, name: str) -> None:
+    old = import_module(f"n5zarr.arrays.{module}")
+    assert getattr(old, name) is added("speed", module)
+    with pytest.raises(AttributeError, match="other"):
+        old.other  # noqa: B018
 
 
 def test_a_missing_room_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
