@@ -114,8 +114,10 @@ def test_a_document_that_is_replaced_right_after_it_was_written_is_read_again(
     def answer(self: LocalFiles, request: Any, warn: Any) -> object:
         answered = own(self, request, warn)
         if isinstance(request, Update) and request.key == "a/attributes.json":
-            outside.write_file(path, path.read_bytes().replace(b"uint16", b"uint32"))
-            os.utime(path, (1, 1))  # no recent file, whose stamp would be unique
+            new = path.with_name("new")  # at once, as the other document is written meanwhile
+            outside.write_file(new, path.read_bytes().replace(b"uint16", b"uint32"))
+            os.utime(new, (1, 1))  # no recent file, whose stamp would be unique
+            new.replace(path)
         return answered
 
     monkeypatch.setattr(LocalFiles, "answer", answer)
