@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.structure import REPOSITORY
-from tests.test_rooms import WITHOUT_REPOSITORY
+from tests.test_rooms import NEAREST, WITHOUT_REPOSITORY
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -136,7 +136,10 @@ def _():
     assert b"zstd" in subprocess.run(call, check=True, capture_output=True).stdout
 """
 STEPS = {line.split('"')[1] for line in JOB.splitlines() if line.startswith("@step")}
-LONG = [pytest.param(name, marks=pytest.mark.long) for name in PACKAGES if name != "fast"]
+ALL = os.environ.get("N5ZARR_ALL") == "1"
+# without these rooms, tests of what is nearest to them run
+OTHERS = [name for name in PACKAGES if name not in NEAREST or ALL]
+LONG = [pytest.param(name, marks=pytest.mark.long) for name in OTHERS if name != "fast"]
 
 
 @pytest.mark.parametrize("name", ["fast", *LONG])

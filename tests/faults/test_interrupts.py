@@ -49,7 +49,7 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore:coroutine .* was never awaited:RuntimeWarning"),
 ]
 
-N_SHORT, N_LONG = 5, 100  # moments of an operation, about
+N_SHORT, N_LONG = 5, 30  # moments of an operation, about
 HELD_BY = (
     "storage/",
     "container/updates.py",
@@ -301,7 +301,7 @@ def timer() -> Iterator[Callable[[Callable[[], object], float], BaseException | 
         signal.signal(signal.SIGALRM, before)
 
 
-@pytest.mark.parametrize("seconds", [1, pytest.param(30, marks=pytest.mark.long)])
+@pytest.mark.parametrize("seconds", [1, pytest.param(10, marks=pytest.mark.long)])
 @pytest.mark.parametrize("kind", ["memory", "files"])
 def test_a_timer_that_interrupts_leaves_nothing(
     kind: str, seconds: float, root: Path, record_property: Callable[[str, object], None]
