@@ -152,6 +152,17 @@ def leave_out(config: pytest.Config, items: list[pytest.Item]) -> None:
         items[:] = kept
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    """Ignore connections to servers of tests that a client has left, in workers.
+
+    Clients of other libraries close some when they are collected, perhaps during another test. In
+    one process, as in CI's development mode, an open socket is an error.
+    """
+    if hasattr(config, "workerinput"):
+        left = r"ignore:unclosed <socket.socket .*raddr=.'127\.0\.0\.1':ResourceWarning"
+        config.addinivalue_line("filterwarnings", left)
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Choose the short form, and skip some parameters, as xarray's conftest does."""
     is_folder = hasattr(config, "workerinput") or has_folder(config)
