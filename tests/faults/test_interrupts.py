@@ -1,11 +1,12 @@
 """What a signal handler raises, at any moment, leaves no lock, no open file, and one file at most.
 
-``-m long`` raises at many lines and instructions of each operation, else at a few; others each
-time.
+``-m long`` raises at more lines and at instructions of each operation, ``N5ZARR_ALL=1`` at many;
+others each time.
 """
 
 from __future__ import annotations
 
+import os
 import random
 import signal
 import sys
@@ -49,7 +50,8 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore:coroutine .* was never awaited:RuntimeWarning"),
 ]
 
-N_SHORT, N_LONG = 5, 30  # moments of an operation, about
+# moments of an operation, about
+N_SHORT, N_LONG = 5, 100 if os.environ.get("N5ZARR_ALL") == "1" else 12
 HELD_BY = (
     "storage/",
     "container/updates.py",
