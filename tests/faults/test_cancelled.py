@@ -213,7 +213,8 @@ def _set(array: Any, name: str, selection: Any, value: Any) -> None:
 
 # an interruption between making a coroutine of zarr and running it, or inside a finalizer
 IGNORED = pytest.mark.filterwarnings(
-    "ignore:Exception ignored:pytest.PytestUnraisableExceptionWarning"
+    "ignore:(?s)Exception ignored.*(KeyboardInterrupt|was never awaited)"
+    ":pytest.PytestUnraisableExceptionWarning"
 )
 ROWS = np.arange(0, SHAPE[0], 2)
 SETTERS: dict[str, Callable[[Any, np.ndarray], object]] = {

@@ -115,7 +115,6 @@ def test_few_connections_at_once(served: str, connections: _Connections, backend
 
 # a loop that has ended cannot close the connections of its client
 @pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")
-@pytest.mark.filterwarnings("ignore:Exception ignored:pytest.PytestUnraisableExceptionWarning")
 @pytest.mark.parametrize("served", [_Brief], indirect=True)
 def test_few_connections_at_once_on_any_loops(served: str, connections: _Connections) -> None:
     """fsspec's client belongs to the first of them, which has ended."""
