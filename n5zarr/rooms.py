@@ -15,11 +15,12 @@ from n5zarr.errors import N5UnsupportedError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-type Point = Literal["location", "source file", "axes", "images", "step", "speed"]
+type Point = Literal["location", "source file", "axes", "images", "step", "speed", "server"]
 """What is at a location, shown as N5; a file that is converted; axes; images; a step of a job.
 
 Steps are also what ``create_array`` does for a room, images what the engine of xarray opens; speed
-is what does the same as the core in less time, or returns None.
+is what does the same as the core in less time, or returns None; server is what opens a URL, and
+does better than zarr what a container needs of a store for a server.
 """
 
 ADDED: Mapping[Point, Mapping[str, str]] = {
@@ -56,6 +57,11 @@ ADDED: Mapping[Point, Mapping[str, str]] = {
         "copy label multisets": "n5zarr.paintera.copying:MultisetCopy",
         "levels of label multisets": "n5zarr.paintera.pyramid:MultisetPass",
         "describe a label source": "n5zarr.paintera.pyramid:describe_labels",
+    },
+    "server": {
+        "URL": "n5zarr.servers.opening:open_url",
+        "store": "n5zarr.servers.served:served",
+        "objects": "n5zarr.servers.served:of_objects",
     },
     "speed": {
         "array": "n5zarr.fast.array:N5Array",

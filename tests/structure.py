@@ -49,6 +49,7 @@ LAYERS = (
     "metadata",
     "arrays",
     "fast",
+    "servers",
     "xarray",
     "images",
     "viewing",

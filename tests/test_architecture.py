@@ -81,7 +81,6 @@ LATE_IMPORTS = {
     ("n5zarr.fast.pipeline", "n5zarr.fast.batches"): "only arrays of an N5Store read blocks",
     ("n5zarr.arrays.described", "n5zarr.metadata.inspect"): "only `.info` needs projects, images",
     ("n5zarr.container.container", "n5zarr.container.updates"): "only writing changes documents",
-    ("n5zarr.storage.opening", "n5zarr.storage.choosing"): "only URLs and stores need services",
     ("n5zarr.store.n5_store", "n5zarr.container.coords_view"): "only coordinates read conventions",
     ("n5zarr.__main__", "n5zarr.cli.app"): "typer is an extra: its absence is one plain line",
     ("n5zarr.cli.convert", "n5zarr.hdmf"): "hdmf is an extra, and takes seconds to import",

@@ -26,7 +26,8 @@ BUDGETS = {
     "other_sources": (290, 2),
     "ome_zarr": (1010, 5),
     "bigdataviewer": (3310, 6),
-    "fast": (1475, 10),
+    "fast": (1525, 10),
+    "servers": (1400, 3),
 }
 # tests of what is nearest to each room
 NEAREST = {

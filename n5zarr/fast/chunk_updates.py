@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING
 from zarr.buffer import cpu
 
 from n5zarr._zarr import decode_chunk, encode_chunk, max_workers
+from n5zarr.fast.turns import turns_of
 from n5zarr.fast.workers import share_out
 from n5zarr.storage.ending import on_thread
-from n5zarr.storage.threads import run_each, turns_of
+from n5zarr.storage.threads import run_each
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -132,4 +133,4 @@ async def run_flows(store: N5Store, flow: Callable[[int], Steps[object]], n: int
         await on_thread(share_out, work, range(n), max_workers())
     else:
         turns = turns_of(store.storage, store.concurrency)
-        await run_each(run, n, store.concurrency, turns)
+        await run_each(run, n, store.concurrency, turns.on_loop())

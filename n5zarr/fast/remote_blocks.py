@@ -20,11 +20,12 @@ from n5zarr.codecs.buffers import BufferLike, Scratch
 from n5zarr.fast import kernel
 from n5zarr.fast.chunk_updates import run_flows
 from n5zarr.fast.python_blocks import BlockReader
+from n5zarr.fast.turns import Turns, turns_of
 from n5zarr.fast.workers import waiting, work_together
 from n5zarr.format.compression import Raw
 from n5zarr.storage.ending import on_thread
 from n5zarr.storage.requests import Ends, Get, Steps, get_each, request_each
-from n5zarr.storage.threads import NoThreadError, Turns, run_each, turns_of
+from n5zarr.storage.threads import NoThreadError, run_each
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -149,7 +150,7 @@ async def read_remote(
                 read,
                 len(items),
                 dataset.store.concurrency,
-                turns_of(dataset.store.storage, dataset.store.concurrency),
+                turns_of(dataset.store.storage, dataset.store.concurrency).on_loop(),
             )
     except BaseException:
         await on_thread(reading.end)

@@ -15,8 +15,9 @@ from itertools import chain, takewhile
 from typing import TYPE_CHECKING
 
 from n5zarr.errors import N5Error
+from n5zarr.fast.turns import SERVERS, Turns
 from n5zarr.storage.ending import ended_by
-from n5zarr.storage.threads import SERVERS, WORK, Turns
+from n5zarr.storage.threads import WORK
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

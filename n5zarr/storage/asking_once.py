@@ -42,7 +42,7 @@ class _OfCall(Answers):
             frame = frame.f_back
         return frame is None
 
-    def known(self, service: Service[Any], request: Request) -> Kept[Any] | None:
+    def known(self, service: Service, request: Request) -> Kept[Any] | None:
         """Return the answer, or None if storage has to be asked."""
         match request:
             case Get(key, False, None) if key.endswith(ATTRIBUTES_JSON):
@@ -62,7 +62,7 @@ class _OfCall(Answers):
                 pass
         return None
 
-    def learn(self, service: Service[Any], request: Request, answer: Any) -> None:  # noqa: ANN401 - of the request
+    def learn(self, service: Service, request: Request, answer: Any) -> None:  # noqa: ANN401 - of the request
         """Remember an answer; a write forgets everything."""
         match request:
             case Put() | Update() | Remove() | RemoveTree():
@@ -77,7 +77,7 @@ class _OfCall(Answers):
                     self.keep(("names", where), Kept(frozenset(e.name for e in answer or ())))
             case _:
                 return
-        self._asked[id(service.store)] = service.store
+        self._asked[id(service.zarr_store)] = service.zarr_store
 
 
 _answers: ContextVar[_OfCall | None] = ContextVar("answers", default=None)

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from n5zarr._zarr import LocalStore
 from n5zarr.errors import option_error
+from n5zarr.rooms import added, needed
 from n5zarr.storage.confined import ConfinedStore
 from n5zarr.storage.local import LocalFiles
 from n5zarr.storage.secrets import shown
+from n5zarr.storage.zarr_store import ZarrStorage
 
 if TYPE_CHECKING:
+    from zarr.abc.store import Store
+
     from n5zarr.storage.cache import CacheOptions
     from n5zarr.storage.interface import Durability, Storage
     from n5zarr.storage.place import Place
@@ -58,14 +62,7 @@ def open_storage(
             f"durability: expected {durability!r} only with local files, got {shown(location)}"
         )
     if not isinstance(store, LocalStore) or forbidden_is_missing:
-        from n5zarr.storage.choosing import remote_storage  # noqa: PLC0415 - knows all services
-
-        return remote_storage(
-            replace(place, location=store),
-            read_only=read_only,
-            cache=cache,
-            forbidden_is_missing=forbidden_is_missing,
-        )
+        return _zarr_storage(place, store, read_only, cache, forbidden_is_missing)
     if cache is not None:
         raise option_error(
             "cache: expected a remote container; the system caches local files itself"
@@ -77,3 +74,26 @@ def open_storage(
         store_writes=store is location and not store.read_only,
         durability=durability,
     )
+
+
+def _zarr_storage(
+    place: Place,
+    store: Store | str,
+    read_only: bool,  # noqa: FBT001 - of the caller
+    cache: CacheOptions | None,
+    forbidden_is_missing: bool,  # noqa: FBT001 - the same
+) -> ZarrStorage:
+    """Open the storage of a URL, or of a zarr store, which the room of servers may improve."""
+    if isinstance(store, str):
+        open_url = partial(
+            needed("server", "URL"),
+            place,
+            read_only=read_only,
+            forbidden_is_missing=forbidden_is_missing,
+        )
+        opened, backend = open_url()
+        return ZarrStorage(opened, backend, open_url, cache)
+    served = needed("server", "store") if forbidden_is_missing else added("server", "store")
+    if served is not None:
+        store = cast("Store", served(store, forbidden_is_missing=forbidden_is_missing))
+    return ZarrStorage(store, cache=cache)

@@ -157,21 +157,3 @@ def shown(location: object) -> str:
     if isinstance(location, str):
         return repr(named(location))
     return without_secrets(repr(location), secrets_of_store(location))
-
-
-def cause_to_show(err: BaseException, secrets: Iterable[str] = ()) -> BaseException | None:
-    """Return an error as the cause of another one; None if its text, or that of a cause, tells.
-
-    Examples
-    --------
-    >>> cause_to_show(OSError("https://me:word@host")) is None
-    True
-    """
-    secrets, seen = [*secrets], set[int]()
-    each: BaseException | None = err
-    while each is not None and id(each) not in seen:
-        seen.add(id(each))
-        if any(without_secrets(text, secrets) != text for text in (str(each), repr(each))):
-            return None
-        each = each.__cause__ or each.__context__
-    return err

@@ -17,13 +17,27 @@ from zarr.storage import FsspecStore, LocalStore, ObjectStore, WrapperStore, Zip
 from n5zarr._zarr import wrapped
 from n5zarr.format.path import join
 from n5zarr.storage.interface import Storage
-from n5zarr.storage.objects import name_of_objects
+from n5zarr.storage.secrets import secrets_of_store, without_secrets
 from n5zarr.storage.url import is_url, local_path
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from zarr.abc.store import Store
+
+KINDS = {"S3Store": "s3", "GCSStore": "gs", "AzureStore": "az"}
+"""The classes of obstore for services, and the schemes of their URLs."""
+
+
+def name_of_objects(store: ObjectStore[Any]) -> str:
+    """Return the URL of an object store, without user, password and query."""
+    inner: Any = store.store
+    scheme = KINDS.get(type(inner).__name__)
+    if scheme is None:
+        return without_secrets(getattr(inner, "url", "") or f"object_store://{inner}")
+    bucket = inner.config.get("bucket") or inner.config.get("container_name")
+    url = "/".join(filter(None, (f"{scheme}://{bucket}", inner.prefix)))
+    return without_secrets(url, secrets_of_store(store))
 
 
 def places_behind(storage: Storage, path: str = "") -> list[str]:

@@ -19,7 +19,7 @@ from n5zarr.storage.cache import Cache, CacheOptions
 from n5zarr.storage.ending import ending, on_thread, unbroken, within_call
 from n5zarr.storage.held import HeldStore, Reopen
 from n5zarr.storage.interface import Storage, ignore_warning
-from n5zarr.storage.key_locks import HeldError, holding, holding_async, waited_for
+from n5zarr.storage.key_locks import holding, holding_async, waited_for
 from n5zarr.storage.requests import (
     Ends,
     Exists,
@@ -42,10 +42,8 @@ from n5zarr.storage.requests import (
     log_request,
     logs_requests,
 )
-from n5zarr.storage.secrets import secrets_of_store
 from n5zarr.storage.services import Service, service_of
 from n5zarr.storage.store_locations import has_sync_methods, innermost
-from n5zarr.storage.url import is_gone, says_missing, server_error
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -97,7 +95,7 @@ class ZarrStorage(Storage):
         return self._held.store
 
     @property
-    def _service(self) -> Service[Any]:
+    def _service(self) -> Service:
         return service_of(self.store)
 
     def __str__(self) -> str:
@@ -213,7 +211,7 @@ class ZarrStorage(Storage):
             case Update(key, change):
                 return holding(self._held.name_of(key), partial(_update_sync, store, key, change))
             case _:  # zarr has no synchronous methods for other requests
-                return waited_for(on_own_loop, self._ask(request, warn))
+                return waited_for(on_own_loop, self._send(request, warn))
         return None
 
     @property
@@ -226,16 +224,16 @@ class ZarrStorage(Storage):
             return None
 
         def get(key: str) -> BufferLike | None:
-            request, answer = Get(key), None
+            answer: object = None
             try:
-                answer = read(key)
+                answer = found = read(key)
             except Exception as err:
-                if not says_missing(self.store, err):
-                    answer = self._meaning(request, err)
-            if logs_requests():
-                log_request(self, request, answer)
-            value: BufferLike | None = _answered(answer)
-            return value
+                answer = err
+                raise
+            finally:
+                if logs_requests():
+                    log_request(self, Get(key), answer)
+            return found
 
         return get
 
@@ -251,9 +249,9 @@ class ZarrStorage(Storage):
         warn: Callable[[str], None] = ignore_warning,
         requests: Sequence[Request] | None = None,  # those at which the flow was paused
     ) -> T:
-        return await drive_async(steps, partial(self._answer_each, warn=warn), requests)
+        return await drive_async(steps, partial(self._answer_batch, warn=warn), requests)
 
-    async def _answer_each(
+    async def _answer_batch(
         self, requests: Sequence[Request], *, warn: Callable[[str], None]
     ) -> list[object]:
         """Answer many small requests, for documents and listings, concurrently."""
@@ -268,16 +266,16 @@ class ZarrStorage(Storage):
         return await asyncio.gather(*map(answer, requests))
 
     async def _answer_async(self, request: Request, warn: Callable[[str], None]) -> object:
-        """Answer one request with await; see :meth:`answer`."""
+        """Answer one request with await, from what this call remembers or from the store."""
         if (of_call := answers()) is None:
-            return await self._sent_once(request, warn)
+            return await self._answer_together(request, warn)
         if (known := of_call.known(self._service, request)) is not None:
             return known.answer
-        answer = await self._sent_once(request, warn)
+        answer = await self._answer_together(request, warn)
         of_call.learn(self._service, request, answer)
         return answer
 
-    async def _sent_once(self, request: Request, warn: Callable[[str], None]) -> object:
+    async def _answer_together(self, request: Request, warn: Callable[[str], None]) -> object:
         """Send a request for a document or a listing for all tasks that make it at this moment.
 
         Zarr requests the documents of both formats together, which are one document in N5. The
@@ -307,45 +305,25 @@ class ZarrStorage(Storage):
         return await asyncio.shield(asked)
 
     async def _send(self, request: Request, warn: Callable[[str], None]) -> object:
-        """Send a request to the store, and log it."""
-        if not logs_requests() or isinstance(request, Stamp | FileThatNames):  # never sent
-            return await self._ask(request, warn)
+        """Send a request to the store, and log it, unless nothing is sent."""
+        if not self._is_open:  # not every store opens itself on the first request
+            await self.open(read_only=self.read_only)
+        logs = logs_requests() and not isinstance(request, Stamp | FileThatNames)
+        answer: object = None
         try:
-            answer = await self._ask(request, warn)
+            answer = await self._of_store(request, warn)
         except Exception as err:
-            log_request(self, request, err)
+            answer = err
             raise
-        log_request(self, request, answer)
-        return answer
-
-    async def _ask(self, request: Request, warn: Callable[[str], None]) -> object:
-        """Send a request to the store; see :meth:`answer`."""
-        try:
-            return await self._ask_store(request, warn)
-        except HeldError:
-            raise
-        except Exception as err:
-            is_remote = isinstance(self._held.store, FsspecStore | ObjectStore)
-            if not is_remote or isinstance(request, Work | Warn):
-                raise
-            return _answered(self._meaning(request, err))
         finally:
             if self._cache is not None and isinstance(request, Put | Update | Remove):
                 self._cache.forget(request.key)
+            if logs:
+                log_request(self, request, answer)
+        return answer
 
-    def _meaning(self, request: Request, err: Exception) -> Any:  # noqa: ANN401 - of the request
-        """Return the answer that an error of a remote store means, or a better error."""
-        is_read = isinstance(request, Get | Ends | Exists | List | KeysBelow)
-        if is_read and is_gone(err):
-            return False if isinstance(request, Exists) else None
-        key = getattr(request, "key", "") or getattr(request, "path", "")
-        where, secrets = f"{self}: {key or '/'}", secrets_of_store(self._held.store)
-        return server_error(where, err, is_read=is_read, secrets=secrets)
-
-    async def _ask_store(self, request: Request, warn: Callable[[str], None]) -> object:
+    async def _of_store(self, request: Request, warn: Callable[[str], None]) -> object:
         store = self.store
-        if not self._is_open:  # not every store opens itself on the first request
-            await self.open(read_only=self.read_only)
         match request:
             case Get(key, _, None) if self._cache is not None:
                 kept = await self._cache.get(key, self._service.fetch)
@@ -412,13 +390,6 @@ class ZarrStorage(Storage):
                     f"{path}/: an empty group remains: obstore cannot remove the empty object that "
                     "Java has made for it; remove it with backend='fsspec'"
                 )
-
-
-def _answered(answer: Any) -> Any:  # noqa: ANN401 - of the request
-    """Return an answer, or raise it if it is an error."""
-    if isinstance(answer, Exception):
-        raise answer
-    return answer
 
 
 def _range_of(part: tuple[int, int] | None) -> RangeByteRequest | None:

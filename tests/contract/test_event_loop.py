@@ -23,7 +23,8 @@ from zarr.storage import FsspecStore, LoggingStore, MemoryStore, ObjectStore, Wr
 
 import n5zarr
 from n5zarr import CacheOptions, N5Store
-from n5zarr.storage import key_locks, objects, services, threads
+from n5zarr.servers import object_store
+from n5zarr.storage import key_locks, threads
 from tests.waiting import PATIENCE, wait_until
 
 if TYPE_CHECKING:
@@ -203,7 +204,7 @@ class Counted(Awaited):
 @pytest.fixture
 def counted(monkeypatch: pytest.MonkeyPatch) -> tuple[Store, list[int]]:
     """Return an object store, and how many of its objects were read at each time."""
-    own, under_way, found = objects.value_of_object, deque[int](), [0]
+    own, under_way, found = object_store.value_of_object, deque[int](), [0]
 
     def value(store: Any, key: str) -> Any:
         under_way.append(0)
@@ -212,7 +213,7 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> tuple[Store, list[int]]:
         under_way.pop()
         return own(store, key)
 
-    monkeypatch.setattr(services, "value_of_object", value)
+    monkeypatch.setattr(object_store, "value_of_object", value)
     return ObjectStore(obstore.store.MemoryStore()), found
 
 

@@ -28,7 +28,7 @@ from n5zarr.fast import kernel
 from n5zarr.fast.array import N5Array
 from n5zarr.fast.pipeline import N5CodecPipeline
 from n5zarr.fast.python_blocks import BlockReader
-from n5zarr.storage import objects, services
+from n5zarr.servers import object_store
 from tests.contract.test_kernel import (
     COMPRESSIONS,
     DTYPES,
@@ -315,7 +315,7 @@ def test_an_exception_of_a_signal_handler_ends_a_read(
     n5zarr.create_array(tmp_path / "c.n5", path="d", data=values, chunks=(2, 3))
     array: Any = n5zarr.open_array(served(tmp_path / "c.n5"), path="d")
     released = threading.Event()
-    own = objects.value_of_object
+    own = object_store.value_of_object
 
     def value(store: Any, key: str) -> Any:
         assert released.wait(30)
@@ -327,7 +327,7 @@ def test_an_exception_of_a_signal_handler_ends_a_read(
     before = signal.signal(signal.SIGALRM, ring)
     try:
         with monkeypatch.context() as patch:
-            patch.setattr(services, "value_of_object", value)
+            patch.setattr(object_store, "value_of_object", value)
             signal.setitimer(signal.ITIMER_REAL, 0.1)
             with pytest.raises(TimeoutError):
                 array[...]

@@ -181,7 +181,7 @@ def test_without_more_threads_the_work_is_done_here(monkeypatch: pytest.MonkeyPa
         message = "can't start new thread"
         raise RuntimeError(message)
 
-    monkeypatch.setattr(workers, "WORK", threads._Pool("n5zarr"))
+    monkeypatch.setattr(workers, "WORK", threads.Pool("n5zarr"))
     monkeypatch.setattr(threading.Thread, "start", start)
     left, done = list(range(5)), []
 

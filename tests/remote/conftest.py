@@ -19,7 +19,7 @@ from s3fs import S3FileSystem
 
 import n5zarr
 from n5zarr import N5Store
-from n5zarr.storage import translated
+from n5zarr.servers import translated
 from tests.remote import servers
 
 ROOT = "my c%20#+ü.n5"

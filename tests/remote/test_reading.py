@@ -339,7 +339,7 @@ def test_servers_that_obstore_does_not_understand(
     small = (slice(3, 5), slice(7, 11), slice(13, 29))
     for kind in (servers.Files, servers.FilesWithoutLength, servers.PackedFiles):
         caplog.clear()
-        caplog.set_level("DEBUG", "n5zarr.storage.web_store")
+        caplog.set_level("DEBUG", "n5zarr.servers.web_store")
         with servers.serving(partial(kind, directory=str(tmp_path))) as url:
             store = N5Store(f"{url}/c.n5")
             opened = array(store, "large")

@@ -20,9 +20,11 @@ import n5zarr
 from n5zarr import CacheOptions, N5Store
 from n5zarr.arrays.open_dataset import blocks_of_array
 from n5zarr.fast import remote_blocks, workers
+from n5zarr.fast import turns as waiting_turns
+from n5zarr.fast.turns import Turns
+from n5zarr.servers.object_store import can_wait
 from n5zarr.storage import threads
-from n5zarr.storage.objects import can_wait
-from n5zarr.storage.threads import NoThreadError, Turns
+from n5zarr.storage.threads import NoThreadError
 from tests.memory import traced
 from tests.remote.conftest import chosen_options, upload
 from tests.waiting import PATIENCE, wait_until
@@ -210,7 +212,7 @@ def test_credentials_that_are_awaited_need_an_event_loop() -> None:
 
 def test_an_interruption_while_threads_start_ends_the_work(monkeypatch: pytest.MonkeyPatch) -> None:
     """Those that have started take no more, and the end of the process waits for none."""
-    monkeypatch.setattr(threads, "SERVERS", threads._Pool("n5zarr waits"))
+    monkeypatch.setattr(waiting_turns, "SERVERS", threads.Pool("n5zarr waits"))
     start, started, go_on = threading.Thread.start, itertools.count(), threading.Event()
 
     def interrupted(thread: threading.Thread) -> None:
@@ -232,7 +234,7 @@ def test_an_interruption_while_threads_start_ends_the_work(monkeypatch: pytest.M
     wait_until(lambda: len(turns._free) == 5)  # none is lost
     assert not workers._stops
     assert len(taken) <= 4
-    wait_until(lambda: not threads.SERVERS.asked)
+    wait_until(lambda: not waiting_turns.SERVERS.asked)
 
 
 def test_a_second_interruption_leaves_no_thread_waiting_for_memory(

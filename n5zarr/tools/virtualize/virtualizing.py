@@ -11,11 +11,10 @@ from zarr.buffer import cpu
 
 from n5zarr._zarr import sync
 from n5zarr.container.options import check_option, require
+from n5zarr.rooms import needed
 from n5zarr.storage.asking_once import asking_once
-from n5zarr.storage.choosing import store_of_url
-from n5zarr.storage.place import place_of
+from n5zarr.storage.place import Place, place_of
 from n5zarr.storage.secrets import named
-from n5zarr.storage.served import served
 from n5zarr.storage.url import is_url, local_path, split_query
 from n5zarr.store.locating import open_container
 from n5zarr.store.made_datasets import check_stored
@@ -251,8 +250,9 @@ class _Target:
         if is_url(self.out):
             address, query = split_query(self.out)
             folder, _, name = address.rstrip("/").rpartition("/")
-            store = store_of_url(folder + query, self.options, read_only=True, backend="fsspec")
-            store = served(store, forbidden_is_missing=True)
+            there = Place(folder + query, "", self.options, "fsspec")
+            open_url = needed("server", "URL")
+            store, _ = open_url(there, read_only=True, forbidden_is_missing=True)
             key = name if is_json else f"{name}/{DOCUMENT}"
             value = sync(store.get(key, cpu.buffer_prototype))
             document = None if value is None else value.to_bytes()

@@ -28,7 +28,8 @@ from n5zarr._zarr import sync
 from n5zarr.container.options import require
 from n5zarr.errors import N5UnsupportedError, import_optional
 from n5zarr.format.path import join
-from n5zarr.storage.choosing import store_of_url
+from n5zarr.rooms import needed
+from n5zarr.storage.place import Place
 from n5zarr.storage.secrets import named
 from n5zarr.storage.url import is_url, local_path
 from n5zarr.tools.virtualize.layout import VirtualCoordinate
@@ -137,7 +138,8 @@ class JsonWriter(Writer):
             Path(self._partial).replace(local_path(self._out))
             return
         folder, _, name = self._out.rpartition("/")
-        store = store_of_url(folder, self._options, read_only=False, backend="fsspec")
+        there, open_url = Place(folder, "", self._options, "fsspec"), needed("server", "URL")
+        store, _ = open_url(there, read_only=False, forbidden_is_missing=False)
         sync(store.set(name, cpu.Buffer.from_bytes(Path(self._partial).read_bytes())))
         self.close()
 

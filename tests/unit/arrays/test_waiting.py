@@ -21,12 +21,15 @@ from zarr.storage import FsspecStore, ObjectStore
 
 import n5zarr
 from n5zarr import N5Store
+from n5zarr.fast import turns as waiting_turns
 from n5zarr.fast import workers
 from n5zarr.fast.python_blocks import BlockReader
+from n5zarr.fast.turns import Turns
 from n5zarr.fast.workers import waiting
-from n5zarr.storage import objects, services, threads
+from n5zarr.servers import object_store
+from n5zarr.storage import threads
 from n5zarr.storage.ending import on_thread
-from n5zarr.storage.threads import NoThreadError, Turns
+from n5zarr.storage.threads import NoThreadError
 from tests.waiting import PATIENCE, wait_until
 
 if TYPE_CHECKING:
@@ -36,9 +39,9 @@ if TYPE_CHECKING:
 @pytest.fixture(autouse=True)
 def new_threads(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let no test find the idle threads of another."""
-    for module in (threads, workers):
-        monkeypatch.setattr(module, "SERVERS", threads._Pool("n5zarr waits"))
-    monkeypatch.setattr(workers, "SERVERS", threads.SERVERS)
+    for module in (waiting_turns, workers):
+        monkeypatch.setattr(module, "SERVERS", threads.Pool("n5zarr waits"))
+    monkeypatch.setattr(workers, "SERVERS", waiting_turns.SERVERS)
 
 
 @pytest.fixture
@@ -61,7 +64,7 @@ def run(take: Any, n_threads: int, stop: Any, turns: Turns | None = None) -> Non
 
 def n_threads() -> int:
     """Return how many threads wait for servers; those of other tests may still end."""
-    return len(threads.SERVERS._threads)
+    return len(waiting_turns.SERVERS._threads)
 
 
 def test_all_threads_share_the_work() -> None:
@@ -159,10 +162,10 @@ def test_the_first_error_ends_the_call() -> None:
         run(take, 3, lambda: stopped.append(1), turns)
     assert stopped == [1]
     assert not workers._stops
-    wait_until(lambda: len(threads.SERVERS.asked) == 2)  # which still wait
+    wait_until(lambda: len(waiting_turns.SERVERS.asked) == 2)  # which still wait
     released.set()
     workers._end()
-    assert not threads.SERVERS.asked
+    assert not waiting_turns.SERVERS.asked
     with pytest.raises(NoThreadError):
         run(take, 3, lambda: stopped.append(1), turns)
 
@@ -260,7 +263,7 @@ def test_blocks_that_arrive_after_an_error_are_dropped(monkeypatch: pytest.Monke
     values = np.arange(1, 15, dtype="u2").reshape(2, 7)
     n5zarr.create_array(N5Store(inner), path="a", data=values, chunks=(1, 7))
     asked, released = threading.Event(), threading.Event()
-    own = objects.value_of_object
+    own = object_store.value_of_object
 
     def value(store: Any, key: str) -> Any:
         if key == "a/0/0":
@@ -271,10 +274,10 @@ def test_blocks_that_arrive_after_an_error_are_dropped(monkeypatch: pytest.Monke
         return own(store, key)
 
     array: Any = zarr.open_array(N5Store(inner), path="a", mode="r")
-    monkeypatch.setattr(services, "value_of_object", value)
+    monkeypatch.setattr(object_store, "value_of_object", value)
     out: Any = np.zeros(values.shape, "u2")
     with pytest.raises(OSError, match="no connection"):
         array.get_basic_selection(slice(None), out=cpu.NDBuffer(out))
     released.set()
-    wait_until(lambda: not threads.SERVERS.asked)
+    wait_until(lambda: not waiting_turns.SERVERS.asked)
     assert not out.any()

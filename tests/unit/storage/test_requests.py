@@ -397,7 +397,7 @@ def test_an_update_waits_for_any_number_of_other_writers(
     monkeypatch: pytest.MonkeyPatch, others: bytes
 ) -> None:
     """It is tried again as long as others change the object, else as often as agreed."""
-    monkeypatch.setattr("n5zarr.storage.objects._ATTEMPTS", 3)
+    monkeypatch.setattr("n5zarr.servers.object_store._ATTEMPTS", 3)
     objects = ObjectsInMemory()
     objects.put("k", b"old ")
     seen: list[bytes | None] = []

@@ -10,29 +10,64 @@ import asyncio
 import re
 from errno import EIO
 from inspect import signature
-from typing import TYPE_CHECKING, Any, NoReturn, Self
+from typing import TYPE_CHECKING, Any, NoReturn, Self, override
 from urllib.parse import urlsplit
 from urllib.request import getproxies
 
 from zarr.storage import FsspecStore, ObjectStore
 
 from n5zarr.errors import option_error
+from n5zarr.servers.errors import says_missing, server_error
+from n5zarr.servers.object_store import CheckedObjectStore
+from n5zarr.servers.url_store import UrlStore
+from n5zarr.servers.web_store import WebStore
+from n5zarr.storage.cache import Kept
 from n5zarr.storage.not_found import meant
-from n5zarr.storage.objects import CheckedObjectStore
+from n5zarr.storage.requests import Update
 from n5zarr.storage.secrets import secrets_of_store, shown
-from n5zarr.storage.url import says_missing, server_error
-from n5zarr.storage.url_store import UrlStore
-from n5zarr.storage.web_store import WebStore
+from n5zarr.storage.services import Service
 
 if TYPE_CHECKING:
     import builtins
-    from collections.abc import AsyncIterator, Awaitable, Iterable
+    from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 
     from zarr.abc.buffer import Buffer, BufferPrototype
     from zarr.abc.store import ByteRequest, Store
 
+    from n5zarr.codecs.buffers import BufferLike
 
-class _Served:
+
+def _told(name: str, *missing: object, is_read: bool = True) -> Any:  # noqa: ANN401 - as the method
+    """Return a method of a store that raises Python's errors, for a key and other arguments.
+
+    Parameters
+    ----------
+    name : str
+        The method of the class behind :class:`_Served`.
+    *missing : object
+        What it returns for a missing key, if one may be missing.
+    is_read : bool, optional
+        Whether it reads.
+    """
+
+    async def method(self: _Served, *args: object, **options: object) -> object:
+        asked = next(iter((*args, *options.values())))
+        key = asked.key if isinstance(asked, Update) else str(asked)
+        answer: Awaitable[object] = getattr(super(_Served, self), name)(*args, **options)
+        try:
+            found = await (answer if self._has_answered else _first(self, answer))
+        except Exception as err:
+            if not (missing and says_missing(self, err)):
+                raise_in(self, key, err, is_read=is_read)
+            found = missing[0]
+        self._has_answered = True
+        return found
+
+    method.__name__ = name
+    return method
+
+
+class _Served(Service):
     """Mixin of stores for servers.
 
     With ``forbidden_is_missing``, a "forbidden" key is missing: S3 answers so for a missing key if
@@ -47,35 +82,44 @@ class _Served:
         made.forbidden_is_missing = self.forbidden_is_missing
         return made
 
-    async def get(
-        self, key: str, prototype: BufferPrototype, byte_range: ByteRequest | None = None
-    ) -> Buffer | None:
-        found: Buffer | None = await self._ask(key, super().get(key, prototype, byte_range), None)  # type: ignore[misc]
-        return found
+    get = _told("get", None)
+    fetch = _told("fetch", Kept(None))
+    exists = _told("exists", False)  # noqa: FBT003 - no option
+    getsize = _told("getsize")
+    ends = _told("ends", None)
+    sizes_below = _told("sizes_below")
+    take_keys = _told("take_keys")
+    set = _told("set", is_read=False)
+    set_if_not_exists = _told("set_if_not_exists", is_read=False)
+    update = _told("update", is_read=False)
+    delete = _told("delete", is_read=False)
+    delete_dir = _told("delete_dir", is_read=False)
+    _all = _told("_all")
+    _some = _told("_some", None)
 
     async def get_partial_values(
         self, prototype: BufferPrototype, key_ranges: Iterable[tuple[str, ByteRequest | None]]
     ) -> builtins.list[Buffer | None]:
-        return await asyncio.gather(*(self.get(key, prototype, part) for key, part in key_ranges))
+        wanted = (self.get(key, prototype, part) for key, part in key_ranges)
+        found: builtins.list[Buffer | None] = await asyncio.gather(*wanted)
+        return found
 
-    async def exists(self, key: str) -> bool:
-        return bool(await self._ask(key, super().exists(key), False))  # type: ignore[misc] # noqa: FBT003
+    @property
+    @override
+    def get_waiting(self) -> Callable[[str], BufferLike | None] | None:
+        read = super().get_waiting
+        if read is None:
+            return None
 
-    async def getsize(self, key: str) -> int:
-        size: int = await self._ask(key, super().getsize(key))  # type: ignore[misc]
-        return size
+        def get(key: str) -> BufferLike | None:
+            try:
+                return read(key)
+            except Exception as err:
+                if not says_missing(self, err):
+                    raise_in(self, key, err)
+                return None
 
-    async def set(self, key: str, value: Buffer) -> None:
-        await self._ask(key, super().set(key, value), is_read=False)  # type: ignore[misc]
-
-    async def set_if_not_exists(self, key: str, value: Buffer) -> None:
-        await self._ask(key, super().set_if_not_exists(key, value), is_read=False)  # type: ignore[misc]
-
-    async def delete(self, key: str) -> None:
-        await self._ask(key, super().delete(key), is_read=False)  # type: ignore[misc]
-
-    async def delete_dir(self, prefix: str) -> None:
-        await self._ask(prefix, super().delete_dir(prefix), is_read=False)  # type: ignore[misc]
+        return get
 
     def list(self) -> AsyncIterator[str]:
         return self._each("", super().list())  # type: ignore[misc]
@@ -85,19 +129,6 @@ class _Served:
 
     def list_dir(self, prefix: str) -> AsyncIterator[str]:
         return self._each(prefix, super().list_dir(prefix))  # type: ignore[misc]
-
-    async def _ask(
-        self, key: str, answer: Awaitable[Any], *missing: object, is_read: bool = True
-    ) -> Any:  # noqa: ANN401 - of the request
-        """Await an answer; return what stands for a missing key, if one may be missing."""
-        try:
-            found = await (answer if self._has_answered else _first(self, answer))
-        except Exception as err:
-            if not (missing and says_missing(self, err)):
-                raise_in(self, key, err, is_read=is_read)
-            found = missing[0]
-        self._has_answered = True
-        return found
 
     async def _each(self, prefix: str, keys: AsyncIterator[str]) -> AsyncIterator[str]:
         try:
@@ -179,21 +210,19 @@ def _check_options(store: object, err: Exception) -> None:
     raise option_error(message, where=str(store)) from None
 
 
-def raise_in(store: object, key: str, err: Exception, *, is_read: bool = True) -> NoReturn:
-    """Raise the error for a failed request to a store; of other stores than ours, the error."""
-    better = err
-    if isinstance(store, _Served):
-        _check_options(store, err)
-        where = f"{store}: {key.strip('/') or '/'}"
-        better = server_error(where, err, is_read=is_read, secrets=secrets_of_store(store))
+def raise_in(store: _Served, key: str, err: Exception, *, is_read: bool = True) -> NoReturn:
+    """Raise the error for a failed request to a store."""
+    _check_options(store, err)
+    where = f"{store}: {key.strip('/') or '/'}"
+    better = server_error(where, err, is_read=is_read, secrets=secrets_of_store(store))
     raise better from better.__cause__
 
 
-class ServedUrlStore(_Served, UrlStore):  # type: ignore[misc] # UrlStore takes more
+class ServedUrlStore(_Served, UrlStore):
     """Any server, through fsspec."""
 
 
-class ServedWebStore(_Served, WebStore):  # type: ignore[misc] # as above
+class ServedWebStore(_Served, WebStore):
     """A web server, through both libraries."""
 
 
@@ -233,3 +262,8 @@ def served(store: Store, *, forbidden_is_missing: bool = False) -> Store:
         raise option_error(f"{message} {shown(store)}")
     made.forbidden_is_missing = forbidden_is_missing
     return made
+
+
+def of_objects(store: ObjectStore[Any]) -> ServedObjectStore:
+    """Return what answers requests to a user's own store over obstore, beside its own methods."""
+    return ServedObjectStore(store.store, read_only=store.read_only)

@@ -7,9 +7,9 @@ import logging
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Self, override
 
+from n5zarr.servers.object_store import CheckedObjectStore, received
+from n5zarr.servers.url_store import UrlStore
 from n5zarr.storage.forks import FORKS
-from n5zarr.storage.objects import CheckedObjectStore, received
-from n5zarr.storage.url_store import UrlStore
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

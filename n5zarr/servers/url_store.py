@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import pickle
 import threading
 from contextlib import asynccontextmanager, nullcontext, suppress
 from errno import EIO
@@ -19,15 +18,23 @@ from typing import TYPE_CHECKING, Any, Self, override
 from urllib.parse import quote, unquote, urlsplit
 
 import zarr
-from zarr.abc.store import OffsetByteRequest, RangeByteRequest
 from zarr.storage import FsspecStore
 
 from n5zarr.errors import N5UnsupportedError
 from n5zarr.format.path import join
-from n5zarr.storage.forks import FORKS, fork_error
-from n5zarr.storage.ranges import bounds, check_sent, header_of, part_in_s3, sent_by, taken
+from n5zarr.servers.errors import cause_to_show
+from n5zarr.servers.file_systems import (
+    is_any,
+    lacks_bucket,
+    limits,
+    made_anew,
+    read_members_in_turn,
+)
+from n5zarr.servers.ranges import bounds, check_sent, header_of, part_in_s3, sent_by, taken
+from n5zarr.storage.forks import FORKS
 from n5zarr.storage.requests import Entry
-from n5zarr.storage.secrets import cause_to_show, secrets_of_store, without_secrets
+from n5zarr.storage.secrets import secrets_of_store, without_secrets
+from n5zarr.storage.services import PAGE, ListingPage, Service
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Sequence
@@ -38,14 +45,9 @@ if TYPE_CHECKING:
     from zarr.abc.buffer import Buffer, BufferPrototype
     from zarr.abc.store import ByteRequest
 
-type ListingPage = tuple[list[str], list[int] | None]
-"""Some keys of a listing, and the sizes of their values if the listing has them."""
-
 # arguments with which file systems read an object in one request, without asking for its size
 _ONE_REQUEST = {"s3": {"max_concurrency": 1}, "gs": {"concurrency": 1}}
-PAGE = 1000  # names in one answer of a listing
 _FLAT = {"s3", "s3a", "gs", "gcs"}  # protocols; those whose whole listing is one of the service
-_ARCHIVES = {"zip", "tar", "libarchive"}
 _NO_LISTS = {403, 404, 405, 410, 501}  # status codes of servers that do not list
 _PAUSE = 2**-9  # seconds
 _MOST_BRIEF = 4  # connections at once; of more than six, Python's own server drops some
@@ -54,61 +56,7 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_brief.clear)
 
 
-def _is_any(fs: AsyncFileSystem, protocols: set[str]) -> bool:
-    own = fs.protocol
-    return not protocols.isdisjoint([own] if isinstance(own, str) else own)
-
-
-def _read_members_in_turn(fs: Any) -> None:  # noqa: ANN401 - fsspec's wrapper has no types
-    """Let threads read an archive one after the other: they share the position in its file."""
-    archive = getattr(fs, "sync_fs", None)
-    if archive is None or not _is_any(fs, _ARCHIVES):
-        return
-    # fsspec has one object for each archive, whatever the number of stores
-    lock: threading.Lock = vars(archive).setdefault("n5zarr_lock", threading.Lock())
-
-    def read(*args: object, **options: object) -> bytes:
-        with lock:
-            data: bytes = archive.cat_file(*args, **options)
-        return data
-
-    async def cat_file(*args: object, **options: object) -> bytes:
-        return await asyncio.to_thread(read, *args, **options)
-
-    fs._cat_file = cat_file
-    with lock:
-        archive.exists("")  # makes the list of members, before threads look into it
-
-
-def _made_anew(fs: AsyncFileSystem) -> AsyncFileSystem:
-    """Return a file system of this process with the options of one of its parent."""
-    try:
-        made: AsyncFileSystem = pickle.loads(pickle.dumps(fs))  # noqa: S301 - our own
-    except Exception as err:
-        why = f"its file system cannot be made anew ({err}); open it in this process"
-        raise fork_error(type(fs).__name__, why) from err
-    _read_members_in_turn(made)
-    return made
-
-
-def _limits(asked: ByteRequest) -> dict[str, int | None]:
-    """Return a part of a value as fsspec's file systems are asked for it."""
-    match asked:
-        case RangeByteRequest(start, end):
-            return {"start": start, "end": end}
-        case OffsetByteRequest(offset):
-            return {"start": offset, "end": None}
-        case _:
-            return {"start": -asked.suffix, "end": None}
-
-
-def _lacks_bucket(err: Exception) -> bool:
-    """Whether S3 says that there is no such bucket, which s3fs reports as a missing key."""
-    response = getattr(err.__cause__, "response", None) or {}
-    return bool(response.get("Error", {}).get("Code") == "NoSuchBucket")
-
-
-class UrlStore(FsspecStore):
+class UrlStore(FsspecStore, Service):
     """FsspecStore that raises on failed requests and accepts any key."""
 
     keeps_connections: bool | None = None  # of a web server; None until the first answer
@@ -117,11 +65,11 @@ class UrlStore(FsspecStore):
         super().__init__(fs, **options)
         if "zip" in fs.protocol:  # fsspec < 2026.9 raises it for names that are not in the file
             self.allowed_exceptions = (*self.allowed_exceptions, KeyError)
-        _read_members_in_turn(fs)
+        read_members_in_turn(fs)
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
-        _read_members_in_turn(self.fs)
+        read_members_in_turn(self.fs)
 
     @property
     def fs(self) -> AsyncFileSystem:
@@ -131,7 +79,7 @@ class UrlStore(FsspecStore):
             return fs
         with FORKS.lock:
             if vars(self)["fs"] is fs:
-                self.fs = _made_anew(fs)
+                self.fs = made_anew(fs)
                 FORKS.abandon(fs)
         return self.fs
 
@@ -157,7 +105,7 @@ class UrlStore(FsspecStore):
     @property
     def is_flat(self) -> bool:
         """Whether this is an object store: it has keys only, and lists them by their prefix."""
-        return _is_any(self.fs, _FLAT)
+        return is_any(self.fs, _FLAT)
 
     def __str__(self) -> str:
         name = self.path if self.is_http else str(self.fs.unstrip_protocol(self.path))
@@ -234,7 +182,7 @@ class UrlStore(FsspecStore):
             headers, data = await fs._call("GET", fs.url(name), headers=head)
             check_sent(data, asked, sent_by(headers.get("Content-Range")))
         else:  # an archive, memory, another service
-            data = await fs._cat_file(name, **_limits(asked))
+            data = await fs._cat_file(name, **limits(asked))
             check_sent(data, asked, None)
         return data
 
@@ -309,7 +257,18 @@ class UrlStore(FsspecStore):
         async with self._turn():
             return await super().getsize(self._url_key(key))
 
-    async def entries(self, path: str) -> list[Entry] | None:
+    @property
+    @override
+    def lists_all(self) -> bool:
+        return not self.is_http  # the page of a web server may link to a part only
+
+    @override
+    def where(self, key: str) -> tuple[object, str]:
+        is_tolerant = getattr(self, "forbidden_is_missing", False)
+        return (id(self.fs), type(self), is_tolerant), self.full_key(key)
+
+    @override
+    async def _all(self, path: str) -> list[Entry] | None:
         """List a directory; None if it is missing, or empty on a web server.
 
         Raises
@@ -334,7 +293,7 @@ class UrlStore(FsspecStore):
                     secrets,
                 )
                 raise N5UnsupportedError(text, kind="listing") from cause_to_show(err, secrets)
-            if _lacks_bucket(err):
+            if lacks_bucket(err):
                 raise OSError(EIO, f"404, NoSuchBucket: {err}") from err
             if isinstance(err, self.allowed_exceptions):
                 return None
@@ -369,7 +328,8 @@ class UrlStore(FsspecStore):
         async for key in super().list_prefix(prefix):
             yield key
 
-    async def some(self, path: str) -> list[Entry] | None:
+    @override
+    async def _some(self, path: str) -> list[Entry] | None:
         """List some entries below a path, with as little listing as fsspec allows."""
         directory = self.full_key(path).rstrip("/")
         list_some = getattr(self.fs, "_lsdir", None)
@@ -377,18 +337,22 @@ class UrlStore(FsspecStore):
             try:
                 listed = await list_some(directory, refresh=True, max_items=PAGE, delimiter="")
             except self.allowed_exceptions as err:
-                if _lacks_bucket(err):
+                if lacks_bucket(err):
                     raise OSError(EIO, f"404, NoSuchBucket: {err}") from err
                 return None
             keys = [str(entry["name"]).removeprefix(f"{directory}/") for entry in listed]
             names = {key.partition("/")[0] for key in keys}
             return [Entry(name, None) for name in names if name] if keys else None
         try:
-            return await self.entries(path)
+            return await self._all(path)
         except N5UnsupportedError:  # without listing, only nodes with a document can exist
             return None
 
-    async def keys_below(self, path: str) -> AsyncIterator[ListingPage]:
+    @override
+    def _keys_below(self, path: str) -> AsyncIterator[ListingPage] | None:
+        return self._keys_by_prefix(path) if self.is_flat else None
+
+    async def _keys_by_prefix(self, path: str) -> AsyncIterator[ListingPage]:
         """List all keys below a directory of an object store, relative to it, some at a time."""
         directory = self.full_key(path).rstrip("/")
         prefix = f"{directory}/" if directory else ""

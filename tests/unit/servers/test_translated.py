@@ -26,17 +26,17 @@ from google.auth import exceptions
 from moto import mock_aws
 
 from n5zarr import N5Store
-from n5zarr.storage import translated
-from n5zarr.storage.choosing import chosen_store
-from n5zarr.storage.translated import (
+from n5zarr.servers import translated
+from n5zarr.servers.opening import chosen_store
+from n5zarr.servers.translated import (
     NotTranslatedError,
     azure_store,
     google_store,
     s3_store,
     web_store,
 )
-from n5zarr.storage.url_store import UrlStore
-from n5zarr.storage.web_store import WebStore
+from n5zarr.servers.url_store import UrlStore
+from n5zarr.servers.web_store import WebStore
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -286,7 +286,7 @@ def test_credentials_in_a_new_process(home: Path) -> None:
     """Nothing else has imported the parts of google-auth."""
     user = {"type": "authorized_user", "client_id": "i", "client_secret": "s", "refresh_token": "r"}
     (home / "user.json").write_text(json.dumps(user))
-    script = """from n5zarr.storage.translated import google_store
+    script = """from n5zarr.servers.translated import google_store
 google_store("gs://lab", {})"""
     environment = os.environ | {"GOOGLE_APPLICATION_CREDENTIALS": str(home / "user.json")}
     subprocess.run([sys.executable, "-c", script], check=True, env=environment)
@@ -348,12 +348,12 @@ def test_the_choice_and_its_reason(monkeypatch: pytest.MonkeyPatch) -> None:
         assert why == f"fsspec; obstore is not used: {reason}"
     monkeypatch.setattr(fsspec.config, "conf", {"s3": anon})  # the user's own defaults
     assert config(chosen("s3://lab/c.n5")[0].store)["endpoint"] == HERE
-    monkeypatch.setattr("n5zarr.storage.choosing.find_spec", lambda name: None)
+    monkeypatch.setattr("n5zarr.servers.opening.find_spec", lambda name: None)
     assert chosen("s3://lab/c.n5", anon)[1] == "fsspec; obstore is not used: it is not installed"
 
 
 def test_info_and_log_tell_the_choice(caplog: pytest.LogCaptureFixture) -> None:
-    caplog.set_level("DEBUG", "n5zarr.storage.choosing")
+    caplog.set_level("DEBUG", "n5zarr.servers.opening")
     store = N5Store("memory://told.n5", mode="w")
     why = "fsspec; obstore is not used: it does not read such URLs (memory://)"
     assert caplog.messages == [f"memory://told.n5: backend: {why}"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from zarr.abc.store import OffsetByteRequest, RangeByteRequest, SuffixByteRequest
 
-from n5zarr.storage.ranges import taken
+from n5zarr.servers.ranges import taken
 
 
 @pytest.mark.parametrize("asked", [RangeByteRequest(3, 8), OffsetByteRequest(3)])

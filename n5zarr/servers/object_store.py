@@ -1,10 +1,11 @@
-"""Object stores through obstore: names, reading, and updates that lose nothing."""
+"""``CheckedObjectStore``: zarr's store over obstore, adapted to N5; updates that lose nothing."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
 import random
+from functools import partial
 from inspect import iscoroutinefunction
 from itertools import count
 from typing import TYPE_CHECKING, Any, override
@@ -13,48 +14,62 @@ from uuid import uuid4
 from zarr.abc.store import OffsetByteRequest, RangeByteRequest, SuffixByteRequest
 from zarr.storage import ObjectStore
 
-from n5zarr.errors import N5Error
+from n5zarr.errors import N5Error, N5UnsupportedError
+from n5zarr.format.path import join
+from n5zarr.servers.errors import says_missing
+from n5zarr.servers.ranges import Sent, bounds, check_sent
+from n5zarr.storage.cache import Kept
+from n5zarr.storage.requests import Entry, Update
+from n5zarr.storage.secrets import is_secret, without_secrets
+from n5zarr.storage.services import PAGE, ListingPage, Service, changed
+from n5zarr.storage.store_locations import KINDS, name_of_objects
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import AsyncIterator, Awaitable, Callable
 
     from obstore import Attributes, GetOptions, GetResult, ObjectMeta, PutMode, UpdateVersion
     from obstore.store import ObjectStore as ObstoreStore
     from zarr.abc.buffer import Buffer, BufferPrototype
     from zarr.abc.store import ByteRequest
 
-
-from n5zarr.storage.ranges import Sent, bounds, check_sent
-from n5zarr.storage.secrets import secrets_of_store, without_secrets
-from n5zarr.storage.url import says_missing
+    from n5zarr.codecs.buffers import BufferLike
 
 _log = logging.getLogger(__name__)
 
-KINDS = {"S3Store": "s3", "GCSStore": "gs", "AzureStore": "az"}
-"""The classes of obstore for services, and the schemes of their URLs."""
 _NO_CONDITIONS = "501 Not Implemented"
 _ATTEMPTS = 50  # to update an object that no other writer changes meanwhile
 _UPDATES = "n5zarrupdates"  # metadata of objects; Azure allows only letters and digits
 _N_UPDATES = 32  # number of last updates that the metadata of an object list
 
 
-def name_of_objects(store: ObjectStore[Any]) -> str:
-    """Return the URL of an object store, without user, password and query."""
-    inner: Any = store.store
-    scheme = KINDS.get(type(inner).__name__)
-    if scheme is None:
-        return without_secrets(getattr(inner, "url", "") or f"object_store://{inner}")
-    bucket = inner.config.get("bucket") or inner.config.get("container_name")
-    url = "/".join(filter(None, (f"{scheme}://{bucket}", inner.prefix)))
-    return without_secrets(url, secrets_of_store(store))
-
-
-class CheckedObjectStore[T: "ObstoreStore"](ObjectStore[T]):
-    """zarr's ObjectStore that checks the length of answers, and shows no secret."""
+class CheckedObjectStore[T: "ObstoreStore"](ObjectStore[T], Service):
+    """zarr's ObjectStore that checks lengths of answers, loses no update, and shows no secret."""
 
     @override
     def __str__(self) -> str:
         return name_of_objects(self)
+
+    @property
+    def _kind(self) -> str:
+        return type(self.store).__name__
+
+    @property
+    @override
+    def get_waiting(self) -> Callable[[str], BufferLike | None] | None:
+        return (lambda key: value_of_object(self, key)) if can_wait(self) else None
+
+    @override
+    def where(self, key: str) -> tuple[object, str]:
+        inner: Any = self.store
+        if self._kind not in KINDS:
+            return super().where(key)
+        server = frozenset(
+            (name, without_secrets(str(value)))
+            for name, value in inner.config.items()
+            if not is_secret(name)
+        )
+        is_tolerant = getattr(self, "forbidden_is_missing", False)
+        return (is_tolerant, self._kind, server), join(inner.prefix or "", key)
 
     @override
     async def get(
@@ -73,6 +88,116 @@ class CheckedObjectStore[T: "ObstoreStore"](ObjectStore[T]):
             size = await self.getsize(key)  # Azure has no suffixes
             return await self.get(key, prototype, RangeByteRequest(*bounds(byte_range, size)))
         return prototype.buffer.from_bytes(data)
+
+    @override
+    async def fetch(
+        self, key: str, kept: Kept[bytes | None] | None, now: float
+    ) -> Kept[bytes | None]:
+        """Read a value, which the service sends only if it has changed."""
+        import obstore.exceptions  # noqa: PLC0415 - optional, and installed: the store is one of its
+
+        e_tag = kept and kept.e_tag
+        options: GetOptions = {"if_none_match": e_tag} if e_tag else {}
+        try:
+            response = await obstore.get_async(self.store, key, options=options)
+            return Kept(bytes(await received(response)), now, response.meta["e_tag"])
+        except obstore.exceptions.NotModifiedError:
+            return Kept(kept and kept.answer, now, e_tag)
+        except Exception as err:
+            if says_missing(self, err):
+                return Kept(None, now)
+            raise
+
+    @override
+    async def update(self, request: Update) -> bytes | None:
+        return await update_object(self, request.key, partial(changed, request))
+
+    @override
+    async def _start(self, key: str, n_bytes: int) -> tuple[bytes, int] | None:
+        import obstore  # noqa: PLC0415 - optional, and installed: the store is one of its
+
+        try:
+            asked = RangeByteRequest(0, n_bytes)
+            options = options_for(asked)
+            response = await obstore.get_async(self.store, key, options=options)
+            return bytes(await received(response, asked)), response.meta["size"]
+        except Exception as err:
+            if says_missing(self, err):
+                return None
+            meta = await obstore.head_async(self.store, key)
+            if meta["size"] == 0:  # an empty object has no range
+                return b"", 0
+            raise
+
+    @override
+    async def _all(self, path: str) -> list[Entry] | None:
+        """List a directory, with one request for each thousand names."""
+        import obstore  # noqa: PLC0415 - optional, and installed: the store is one of its
+
+        inner = self.store
+        if self._kind == "HTTPStore":
+            message = (
+                f"listing: obstore lists {inner} only if it is a WebDAV server; groups and "
+                "datasets can be opened by their paths, and backend='fsspec' reads pages of links"
+            )
+            raise N5UnsupportedError(message, kind="listing")
+        listed = await obstore.list_with_delimiter_async(inner, prefix=path or None)
+        directories = {_name_in(prefix, path): True for prefix in listed["common_prefixes"]}
+        files = {_name_in(meta["path"], path): False for meta in listed["objects"]}
+        both = files | directories
+        if not both:
+            return None
+        return [Entry(name, both[name]) for name in sorted(both) if name and "/" not in name]
+
+    @override
+    async def _some(self, path: str) -> list[Entry] | None:
+        """List some entries below a path, with one request in most cases."""
+        import obstore  # noqa: PLC0415 - optional, and installed: the store is one of its
+
+        if self._kind == "HTTPStore":
+            return None
+        found = None
+        async for batch in obstore.list(self.store, prefix=path or None):
+            names = {_name_in(meta["path"], path).partition("/")[0] for meta in batch}
+            found = [Entry(name, None) for name in names if name] if names else found
+            if found:
+                break
+        return found
+
+    @override
+    async def sizes_below(self, path: str) -> dict[str, int | None]:
+        import obstore  # noqa: PLC0415 - optional, and installed: the store is one of its
+
+        pages = obstore.list(self.store, prefix=path or None)
+        return {meta["path"]: meta["size"] async for page in pages for meta in page}
+
+    @override
+    def _keys_below(self, path: str) -> AsyncIterator[ListingPage] | None:
+        return self._objects_below(path) if self._kind in KINDS else None
+
+    async def _objects_below(self, path: str) -> AsyncIterator[ListingPage]:
+        import obstore  # noqa: PLC0415 - optional, and installed: the store is one of its
+
+        prefix = f"{path}/" if path else ""
+        before: dict[str, int] = {}  # the last key, which may be the marker of a directory
+        async for batch in obstore.list(self.store, prefix=path or None, chunk_size=PAGE):
+            found = before
+            for meta in batch:
+                key, last = meta["path"].removeprefix(prefix), next(reversed(found), None)
+                # obstore lists Java's `0/` as `0`, right before what is in the directory
+                if last is not None and not found[last] and key.startswith(f"{last}/"):
+                    del found[last]
+                if meta["path"] != path:
+                    found[key] = meta["size"]
+            before = dict([found.popitem()]) if found else {}
+            yield [*found], [*found.values()]
+        yield [*before], [*before.values()]
+
+
+def _name_in(full: str, path: str) -> str:
+    """Return the name of an entry from its full path; ``""`` for the marker of the directory."""
+    inner = full.strip("/")
+    return "" if inner == path else inner.removeprefix(f"{path}/" if path else "").strip("/")
 
 
 def options_for(asked: ByteRequest | None) -> GetOptions:
@@ -101,13 +226,13 @@ def _check_response(
     check_sent(data, asked, Sent(*response.range, response.meta["size"]))
 
 
-def can_wait(store: ObjectStore[ObstoreStore]) -> bool:
+def can_wait(store: ObjectStore[Any]) -> bool:
     """Whether obstore reads from any thread: credentials that are awaited need an event loop."""
     provider = getattr(store.store, "credential_provider", None)
     return not any(map(iscoroutinefunction, (provider, getattr(provider, "__call__", None))))  # noqa: B004
 
 
-def value_of_object(store: ObjectStore[ObstoreStore], key: str) -> memoryview:
+def value_of_object(store: ObjectStore[Any], key: str) -> memoryview:
     """Read an object, and wait for it."""
     import obstore  # noqa: PLC0415 - optional, and installed: the store is one of its
 
@@ -118,7 +243,7 @@ def value_of_object(store: ObjectStore[ObstoreStore], key: str) -> memoryview:
 
 
 async def update_object(
-    store: ObjectStore[ObstoreStore],
+    store: ObjectStore[Any],
     key: str,
     change: Callable[[bytes | None], Awaitable[bytes | None]],
 ) -> bytes | None:

@@ -1,4 +1,4 @@
-"""Open the storage for URLs and zarr stores, and choose the library for a URL.
+"""Open the store of a URL, and choose the library for it.
 
 That is obstore if it understands the URL and every option, else fsspec.
 """
@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import logging
 import re
-from functools import partial
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, urlsplit
@@ -15,21 +14,23 @@ from urllib.parse import parse_qsl, urlsplit
 from zarr.storage import ObjectStore, ZipStore
 
 from n5zarr.errors import N5MissingDependencyError, N5UnsupportedError, option_error
-from n5zarr.storage.forks import FORKS
-from n5zarr.storage.held import AS_ASKED
-from n5zarr.storage.secrets import ODD_USER, named, secrets_in, without_secrets
-from n5zarr.storage.served import served
-from n5zarr.storage.translated import (
+from n5zarr.servers.errors import server_error, words_of
+from n5zarr.servers.served import served
+from n5zarr.servers.translated import (
     NotTranslatedError,
     azure_store,
     google_store,
+    quoted,
     s3_store,
+    split_bucket,
     web_store,
 )
-from n5zarr.storage.url import is_chain, quoted, server_error, split_bucket, words_of
-from n5zarr.storage.url_store import UrlStore
-from n5zarr.storage.web_store import WebStore
-from n5zarr.storage.zarr_store import ZarrStorage
+from n5zarr.servers.url_store import UrlStore
+from n5zarr.servers.web_store import WebStore
+from n5zarr.storage.forks import FORKS
+from n5zarr.storage.held import AS_ASKED
+from n5zarr.storage.secrets import ODD_USER, named, secrets_in, without_secrets
+from n5zarr.storage.url import is_chain
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -37,7 +38,6 @@ if TYPE_CHECKING:
     from obstore.store import ObjectStore as ObstoreStore
     from zarr.abc.store import Store
 
-    from n5zarr.storage.cache import CacheOptions
     from n5zarr.storage.place import Place
     from n5zarr.storage.url import Backend
 
@@ -55,48 +55,42 @@ _OPENERS: dict[str, Callable[[str, Mapping[str, Any]], ObstoreStore]] = {
 _CONFIGURED = {"s3": ("s3", "s3a"), "gs": ("gs", "gcs"), "az": ("abfs", "az", "abfss")}
 
 
-def remote_storage(
-    place: Place, *, read_only: bool, cache: CacheOptions | None, forbidden_is_missing: bool
-) -> ZarrStorage:
-    """Open the storage for a URL or a zarr store.
+def open_url(
+    place: Place, *, read_only: bool, forbidden_is_missing: bool, backend: Backend | None = None
+) -> tuple[Store, str]:
+    """Open the zarr store of a URL.
 
     Parameters
     ----------
     place : Place
-        The container; no local path.
+        The container.
     read_only : bool
-        Whether the store opened for a URL refuses to write.
-    cache, forbidden_is_missing : optional
+        Whether the store refuses to write.
+    forbidden_is_missing : bool
         As for :class:`~n5zarr.N5Store`.
+    backend : {"fsspec", "obstore"} or None, optional
+        Instead of that of the place.
+
+    Returns
+    -------
+    tuple of Store and str
+        The store, and the name of the library and the reason for the choice.
 
     Raises
     ------
     N5MissingDependencyError, N5UnrepresentableError, N5UnsupportedError
-        As for :func:`store_of_url`, or ``forbidden_is_missing`` with another store.
+        As for :func:`store_of_url`, or the password in the URL is not quoted.
     """
-    open_store = partial(
-        _open_store, place, read_only=read_only, forbidden_is_missing=forbidden_is_missing
-    )
-    return ZarrStorage(*open_store(), open_store if place.is_url else None, cache)
-
-
-def _open_store(
-    place: Place, *, read_only: bool, forbidden_is_missing: bool, backend: Backend | None = None
-) -> tuple[Store, str]:
-    """Open the zarr store of a place; of a URL say also which library was chosen, and why."""
-    location, options = place.location, place.storage_options
-    store: Any = location
-    why = ""
-    if isinstance(location, str):
-        if ODD_USER.search(location):
-            raise option_error(f"{named(location)}: expected / ? # in a password as %2F %3F %23")
-        backend = backend or place.backend
-        if backend is None:
-            store, why = chosen_store(location, options, read_only=read_only)
-        else:
-            store = store_of_url(location, options, read_only=read_only, backend=backend)
-            why = f"{backend}, {AS_ASKED}"
-        _log.debug("%s: backend: %s", named(location), why)
+    url, options = str(place.location), place.storage_options
+    if ODD_USER.search(url):
+        raise option_error(f"{named(url)}: expected / ? # in a password as %2F %3F %23")
+    backend = backend or place.backend
+    if backend is None:
+        store, why = chosen_store(url, options, read_only=read_only)
+    else:
+        store = store_of_url(url, options, read_only=read_only, backend=backend)
+        why = f"{backend}, {AS_ASKED}"
+    _log.debug("%s: backend: %s", named(url), why)
     return served(store, forbidden_is_missing=forbidden_is_missing), why
 
 

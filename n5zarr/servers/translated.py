@@ -12,10 +12,8 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 from urllib.request import getproxies
-
-from n5zarr.storage.url import quoted, split_bucket
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -39,20 +37,45 @@ _NO_LIMIT = "1h"  # of a whole request; obstore's own 30 s are short for a large
 _SILENCE = 60.0  # seconds without a byte, botocore's default
 # obstore asks for credentials again five minutes before they expire
 _ASK_AGAIN = timedelta(minutes=6)
+# characters left unquoted in the path of a URL; "%" begins one that is quoted already
+_QUOTED = "/:@!$&'()*+,;=~-._%[]"
 
 
 class NotTranslatedError(Exception):
     """Says why obstore cannot open a URL with its options as fsspec does."""
 
 
-def _leave_to_fsspec(why: str, *, when: object) -> None:
+def _refuse_if(why: str, *, when: object) -> None:
     if when:
         raise NotTranslatedError(why)
 
 
 def _check_names(options: Mapping[str, object], known: set[str], of: str = "") -> None:
     unknown = sorted(f"{of}{name}" for name in options.keys() - known)
-    _leave_to_fsspec(f"it has no equivalent of {', '.join(unknown)}", when=unknown)
+    _refuse_if(f"it has no equivalent of {', '.join(unknown)}", when=unknown)
+
+
+def split_bucket(url: str) -> tuple[str, str | None]:
+    """Split a URL into its bucket and the prefix in it; ``%`` and ``?`` mean nothing there.
+
+    Examples
+    --------
+    >>> split_bucket("s3://lab/what?/a%20b.n5/"), split_bucket("gs://lab")
+    (('lab', 'what?/a%20b.n5'), ('lab', None))
+    """
+    bucket, _, prefix = url.partition("://")[2].partition("/")
+    return bucket, prefix.strip("/") or None
+
+
+def quoted(address: str) -> str:
+    """Return the address of a web server, without query, as it is requested.
+
+    Examples
+    --------
+    >>> quoted("http://host/my c%20#+.n5/")
+    'http://host/my%20c%20%23+.n5'
+    """
+    return quote(address, safe=_QUOTED).rstrip("/")
 
 
 # ------------------------------------------------------------------ S3
@@ -73,17 +96,17 @@ def s3_store(url: str, options: Mapping[str, Any]) -> S3Store:
     _check_names(of_client, _OF_CLIENT, "client_kwargs.")
     endpoint = options.get("endpoint_url")
     is_twice = endpoint and of_client.get("endpoint_url")
-    _leave_to_fsspec("endpoint_url is given twice", when=is_twice)
+    _refuse_if("endpoint_url is given twice", when=is_twice)
     keys = _Keys(*map(options.get, ("profile", "key", "secret", "token")))
     is_half = bool(keys.key) != bool(keys.secret) or (keys.token and not keys.key)
-    _leave_to_fsspec("key and secret are not given together", when=is_half)
+    _refuse_if("key and secret are not given together", when=is_half)
     bucket, prefix = split_bucket(url)
     signing: dict[str, Any] = {"skip_signature": True}
     try:
         settings = _settings(keys.session, bucket, {"endpoint_url": endpoint, **of_client})
         if not options.get("anon"):
             signing = {"skip_signature": False, "credential_provider": keys}
-            _leave_to_fsspec(
+            _refuse_if(
                 "there are no credentials; anon=True reads public buckets",
                 when=keys.found is None,
             )
@@ -113,12 +136,12 @@ def _settings(session: Any, bucket: str, given: dict[str, Any]) -> dict[str, Any
         given["region_name"] = _region_of_bucket(bucket, found.region_name)
         found = client()
     endpoint = found.endpoint_url.rstrip("/")
-    _leave_to_fsspec(
+    _refuse_if(
         "the configuration of AWS has settings of S3, such as addressing_style",
         when=found.config.s3,
     )
     is_other = os.environ.get("AWS_ENDPOINT_URL_S3", endpoint).rstrip("/") != endpoint
-    _leave_to_fsspec("AWS_ENDPOINT_URL_S3 is another address, which obstore prefers", when=is_other)
+    _refuse_if("AWS_ENDPOINT_URL_S3 is another address, which obstore prefers", when=is_other)
     to_server = _client_options(endpoint, _SILENCE)
     certificates = session.get_config_variable("ca_bundle")
     if certificates and endpoint.startswith("https:"):
@@ -208,14 +231,14 @@ def google_store(url: str, options: Mapping[str, Any]) -> GCSStore:
 
     _check_names(options, {"token"})
     # obstore speaks the service's XML, gcsfs its JSON, and emulators often only the second
-    _leave_to_fsspec(
+    _refuse_if(
         "STORAGE_EMULATOR_HOST is set, and may know JSON only",
         when="STORAGE_EMULATOR_HOST" in os.environ,
     )
     signing: dict[str, Any] = {"skip_signature": True}
     if options.get("token") != "anon":
         is_other = options.get("token") not in (None, "google_default")
-        _leave_to_fsspec("only gcsfs understands the token", when=is_other)
+        _refuse_if("only gcsfs understands the token", when=is_other)
         signing = {"credential_provider": _GoogleTokens()}
         _ = signing["credential_provider"].credentials  # raises here if there are none
     bucket, prefix = split_bucket(url)
@@ -261,14 +284,12 @@ def azure_store(url: str, options: Mapping[str, Any]) -> AzureStore:
     _check_names(options, {"account_name", "anon"})
     variables = sorted(name for name in os.environ if name.startswith("AZURE_"))
     # both libraries read some, and not the same ones
-    _leave_to_fsspec(f"{', '.join(variables)} is set", when=variables)
-    _leave_to_fsspec("account_name is not given", when=not options.get("account_name"))
+    _refuse_if(f"{', '.join(variables)} is set", when=variables)
+    _refuse_if("account_name is not given", when=not options.get("account_name"))
     # adlfs's default is to read public containers
-    _leave_to_fsspec(
-        "there are no credentials; adlfs looks further", when=options.get("anon") is False
-    )
+    _refuse_if("there are no credentials; adlfs looks further", when=options.get("anon") is False)
     container, prefix = split_bucket(url)
-    _leave_to_fsspec("the URL names the account", when="@" in container)
+    _refuse_if("the URL names the account", when="@" in container)
     return AzureStore(
         container,
         prefix=prefix,
@@ -286,9 +307,9 @@ def web_store(url: str, options: Mapping[str, Any]) -> HTTPStore:
     from obstore.store import HTTPStore  # noqa: PLC0415 - optional
 
     host = url.partition("://")[2].partition("/")[0]
-    _leave_to_fsspec("the URL has a query, which goes with every request", when="?" in url)
-    _leave_to_fsspec("the URL has a user", when="@" in host)
-    _leave_to_fsspec(
+    _refuse_if("the URL has a query, which goes with every request", when="?" in url)
+    _refuse_if("the URL has a user", when="@" in host)
+    _refuse_if(
         "the environment names a proxy, which only obstore would use",
         when=getproxies().keys() - {"no"},
     )
