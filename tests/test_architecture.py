@@ -35,7 +35,7 @@ MODULES = read_modules(REPOSITORY)
 RANK = {name: rank for rank, name in enumerate(LAYERS)}
 # What is no subject of its own: the package's names, its command, the private names of zarr.
 BESIDES = {"__init__", "__main__", "_zarr"}
-MAX_NAMES = 23  # 17 of the core and of tools, the list of what rooms add, and each room
+MAX_NAMES = 24  # 17 of the core and of tools, the list of what rooms add, and each room
 MAX_FUNCTION = 60  # lines, with its docstring
 MAX_WORDS = 2500  # of CONTRIBUTING.md, with the map
 
@@ -146,7 +146,7 @@ def test_storage_does_not_know_containers() -> None:
         if module.room == "storage"
         for each in imports_of(module, MODULES)
     }
-    assert targets <= {"storage", "codecs", "format", "errors", "_zarr"}
+    assert targets <= {"storage", "codecs", "format", "errors", "rooms", "_zarr"}
 
 
 def test_pure_modules_do_no_input_or_output() -> None:

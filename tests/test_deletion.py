@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 # what each may leave undone, in the words of JOB
 PACKAGES: dict[str, set[str]] = {
     "fast": set(),
+    "servers": {"url"},
     "paintera": {"labels"},
     "other_sources": {"tiff"},
     "ome_zarr": {"ome"},
@@ -70,6 +71,33 @@ def _():
     assert text[1] == "bb"
     n5zarr.set_attribute(container, "text", "k", [1])
     assert n5zarr.get_attribute(container, "text", "k") == [1]
+
+@step("stores")
+def _():
+    from obstore.store import MemoryStore
+    stores = [
+        zarr.storage.MemoryStore(), zarr.storage.ObjectStore(MemoryStore()),
+        zarr.storage.FsspecStore.from_url("memory://stores", read_only=False),
+        zarr.storage.ZipStore(where / "a.zip", mode="w"),
+    ]
+    for store in stores:
+        array = n5zarr.create_array(store, path="g/a", data=data, chunks=(3, 5, 7), axes="zyx")
+        plain = zarr.open_group(n5zarr.N5Store(store), mode="r")
+        assert (array[2:9] == data[2:9]).all() and (plain["g/a"][...] == data).all()
+        assert plain["g/a"].metadata.dimension_names == ("z", "y", "x")
+
+@step("url")
+def _():
+    n5zarr.create_array("memory://a.n5", path="a", data=data)
+    assert (n5zarr.open("memory://a.n5", path="a", mode="r")[...] == data).all()
+
+if "url" in lacking:
+    try:
+        n5zarr.open("s3://bucket/a.n5")
+    except n5zarr.errors.N5UnsupportedError as err:
+        assert "expected the package n5zarr.servers" in str(err)
+    else:
+        raise AssertionError
 
 @step("engine")
 def _():
@@ -139,10 +167,11 @@ STEPS = {line.split('"')[1] for line in JOB.splitlines() if line.startswith("@st
 ALL = os.environ.get("N5ZARR_ALL") == "1"
 # without these rooms, tests of what is nearest to them run
 OTHERS = [name for name in PACKAGES if name not in NEAREST or ALL]
-LONG = [pytest.param(name, marks=pytest.mark.long) for name in OTHERS if name != "fast"]
+SHORT = {"fast", "servers"}  # rooms of the core
+LONG = [pytest.param(name, marks=pytest.mark.long) for name in OTHERS if name not in SHORT]
 
 
-@pytest.mark.parametrize("name", ["fast", *LONG])
+@pytest.mark.parametrize("name", [*sorted(SHORT), *LONG])
 def test_the_rest_does_its_main_job(name: str, tmp_path: Path) -> None:
     ignored = shutil.ignore_patterns("__pycache__")
     shutil.copytree(REPOSITORY / "n5zarr", tmp_path / "n5zarr", ignore=ignored)

@@ -179,15 +179,15 @@ class _AnyStore(Service):
     """Any store of zarr's or of a user's."""
 
     def __init__(self, store: Store) -> None:
-        self._store = store
+        self._asked = store
 
     @property
     @override
     def zarr_store(self) -> Store:
-        return self._store
+        return self._asked
 
     def __str__(self) -> str:
-        return without_secrets(str(self._store), secrets_of_store(self._store))
+        return without_secrets(str(self._asked), secrets_of_store(self._asked))
 
 
 def service_of(store: Store) -> Service:
