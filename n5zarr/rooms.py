@@ -48,6 +48,7 @@ ADDED: Mapping[Point, Mapping[str, str]] = {
         "write a project": "n5zarr.bigdataviewer.resave:new_project",
         "levels of OME-Zarr": "n5zarr.ome_zarr.pyramid:find_image",
         "check of files": "n5zarr.tools.validate.files:check_group_files",
+        "report": "n5zarr.tools.evidence.report:Report",
         "check of a project": "n5zarr.bigdataviewer.validate:find_check",
         "check of OME-Zarr": "n5zarr.ome_zarr.validate:find_check",
         "elements of label multisets": "n5zarr.paintera.label_multisets:labels_to_write",
@@ -109,7 +110,7 @@ def needed(point: Point, name: str) -> Any:  # noqa: ANN401 - what the room adds
     """
     found = added(point, name)
     if found is None:
-        raise lacking(name, ".".join(ADDED[point][name].split(".")[:2]))
+        raise lacking(name, ADDED[point][name].rpartition(".")[0])
     return found
 
 

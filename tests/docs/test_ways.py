@@ -483,7 +483,7 @@ def test_a_way_is_as_its_page_says(way: Way) -> None:
 def test_a_conversion_parses_two_locations_and_does_all_else_once() -> None:
     names = Counter(call.name for call in edges(traced(copy)))
     # a report, if there is one, gets the source, and then the copy
-    twice = {"n5zarr.storage.place.place_of", "n5zarr.tools.evidence.report.entry_of_run"}
+    twice = {"n5zarr.storage.place.place_of", "n5zarr.tools.jobs.reports.report_of_run"}
     twice.add("n5zarr.rooms.asked")  # for a source, and for what is faster
     assert {name: n for name, n in names.items() if n > 1} == dict.fromkeys(twice | KEYS, 2)
 

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import time
+from contextlib import suppress
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING
 
 from n5zarr.container.options import listed
 from n5zarr.container.walk import PathPatterns
+from n5zarr.errors import N5Error
 from n5zarr.images.find import images_in, ome_tree
 from n5zarr.rooms import added, asked, needed
 from n5zarr.storage.asking_once import asking_once
 from n5zarr.storage.place import place_of
 from n5zarr.tools.convert.checks import (
     Form,
+    check_complete,
     check_found,
     check_ome,
     check_options,
@@ -24,14 +27,13 @@ from n5zarr.tools.convert.checks import (
     warn_of_ome,
 )
 from n5zarr.tools.convert.copies import opaque_folders
-from n5zarr.tools.convert.evidence import check_complete, describe_sources
 from n5zarr.tools.convert.from_zarr import coords_tree, reordered
 from n5zarr.tools.convert.places import open_destination, open_source
 from n5zarr.tools.convert.target import Layout
 from n5zarr.tools.convert.target_n5 import N5Destination
 from n5zarr.tools.convert.writing import Conversion, Plan
-from n5zarr.tools.evidence.report import recorded
 from n5zarr.tools.jobs.parts import Division
+from n5zarr.tools.jobs.reports import recorded, report_of_run
 from n5zarr.tools.jobs.run import MAX_MEMORY, RunOptions
 
 if TYPE_CHECKING:
@@ -39,12 +41,12 @@ if TYPE_CHECKING:
 
     from n5zarr.format.lenient_json import JSON
     from n5zarr.images.ome import OmeVersion
-    from n5zarr.images.source import SourceTree
+    from n5zarr.images.source import ArraySource, SourceTree
     from n5zarr.storage.place import Backend, Location, Place
     from n5zarr.tools.convert.copies import Folder
     from n5zarr.tools.convert.places import TargetFormat
     from n5zarr.tools.convert.target import Destination
-    from n5zarr.tools.evidence.report import Reported
+    from n5zarr.tools.jobs.reports import Reported
     from n5zarr.tools.jobs.run import Progress, Scheduler
 
 
@@ -216,7 +218,7 @@ def convert(  # noqa: PLR0913 - one keyword for each option
         given = RunOptions(scheduler, n_workers)
         written = _with_label_sources(written, target, form, given, is_read=not dry_run)
         plan = Plan.of(written, target, layout, options, max_memory, folders)
-        describe_sources(plan.by_path, plan.others, options, source_place)
+        _report_sources(plan, source_place)
     if resaving is not None:
         beside = resaving.folders(may_exist=overwrite or resume or not division.is_whole)
         plan = replace(plan, others=[*plan.others, *beside])
@@ -283,3 +285,24 @@ def _with_label_sources(
     step = needed("step", "convert to label sources")
     made: SourceTree = step(tree, target, form.paintera_labels, run, is_read=is_read)
     return made
+
+
+def _report_sources(plan: Plan, place: Place) -> None:
+    """Add the arrays of a source to the report, if there is one, and those that are not copied."""
+    if (report := report_of_run()) is None:
+        return
+    sources = {path: copy.source for path, copy in plan.by_path.items()}
+    report.add_arrays({path: {"source": each} for path, each in sources.items()}, plan.options)
+    names, skipped = {n for each in sources.values() for n in _names(each)}, report.entry["skipped"]
+    with suppress(N5Error):  # what is not selected may be damaged
+        for path, source in open_source(place, 3, PathPatterns()).arrays.items():
+            if source.name not in names:
+                skipped.append({"path": path, "reason": "not selected"})
+    if plan.others:
+        reason = "blocks of objects are no array: copied byte for byte, and not hashed"
+        skipped.append({"path": None, "reason": reason})
+
+
+def _names(source: ArraySource) -> set[str]:
+    """Return the names of an array, and of those that it is put together from."""
+    return {source.name, *(name for part in source.parts if part for name in _names(part))}

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Protocol, get_args
 
 from n5zarr.container.node_names import Broken
 from n5zarr.container.nodes import read_document
-from n5zarr.container.walk import Unreadable, Walk, WalkNode
+from n5zarr.container.walk import PathPatterns, Unreadable, Walk, WalkNode
 from n5zarr.conventions.levels import listed_levels
 from n5zarr.errors import N5Error
 from n5zarr.format.attributes import DatasetAttributes, GroupAttributes, parse_attributes
@@ -25,8 +25,9 @@ from n5zarr.storage.place import place_of
 from n5zarr.storage.requests import list_each
 from n5zarr.store.locating import locate
 from n5zarr.store.missing_nodes import existing_node
-from n5zarr.tools.evidence.report import recorded
+from n5zarr.tools.convert.places import open_source
 from n5zarr.tools.jobs.parts import Division
+from n5zarr.tools.jobs.reports import recorded, report_of_run
 from n5zarr.tools.jobs.run import RunOptions
 from n5zarr.tools.validate.batches import Batch, CheckTask, check_batches, size_finding
 from n5zarr.tools.validate.documents import (
@@ -35,7 +36,6 @@ from n5zarr.tools.validate.documents import (
     check_is_object,
     check_version_form,
 )
-from n5zarr.tools.validate.evidence import describe_check
 from n5zarr.tools.validate.files import check_group_files, list_blocks
 from n5zarr.tools.validate.findings import Severity, Validation, finding
 from n5zarr.tools.validate.gaps import Gaps, StoredGrid
@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from n5zarr.storage.place import Backend, Location, Place
     from n5zarr.store.locating import Located
     from n5zarr.store.n5_store import N5Store
-    from n5zarr.tools.evidence.report import Reported
+    from n5zarr.tools.jobs.reports import Reported
     from n5zarr.tools.jobs.run import Progress, Scheduler
     from n5zarr.tools.validate.batches import BatchReport
     from n5zarr.tools.validate.findings import Finding
@@ -136,8 +136,25 @@ def validate(  # noqa: PLR0913 - one keyword for each option
     check = _checker(place, path, deep=deep, expect_complete=expect_complete)
     run = RunOptions(scheduler, n_workers, progress, Division.of(part, finish=finish))
     done = _validation(check, sorted(check.run(run, state), key=_rank), time.monotonic() - start)
-    describe_check(done, replace(place, path=join(place.path, path)), run)
+    _report(done, replace(place, path=join(place.path, path)), run)
     return done
+
+
+def _report(done: Validation, place: Place, run: RunOptions) -> None:
+    """Add findings and arrays to the report, if there is one, and hashes if blocks were decoded."""
+    if (report := report_of_run()) is None:
+        return
+    result, entry = done.to_json(), report.entry
+    entry["findings"], entry["status"] = result["findings"], "ok" if done.ok else "problems"
+    entry["result"] = {name: result[name] for name in ("n_groups", "n_datasets", "by_severity")}
+    if run.division.part is not None:
+        return
+    with suppress(N5Error):  # which is a finding
+        tree = open_source(place, 3, PathPatterns())
+        entry["skipped"] = [{"path": p, "reason": str(err)} for p, err in tree.refused.items()]
+        arrays = {path: {"location": array} for path, array in tree.arrays.items()}
+        hashed = ["location"] if done.deep else ()
+        report.add_arrays(arrays, run, hashed=hashed, keeps_going=True)
 
 
 def _validation(check: Check, findings: Iterable[Finding], seconds: float) -> Validation:
