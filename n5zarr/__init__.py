@@ -14,9 +14,11 @@ from typing import TYPE_CHECKING
 
 from n5zarr.arrays.html import set_html
 from n5zarr.errors import N5Error, N5MissingDependencyError, N5Warning
-from n5zarr.rooms import asked, lacking
+from n5zarr.rooms import Door, lacking
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from n5zarr.arrays.creating import create_array
     from n5zarr.arrays.many_boxes import read_boxes
     from n5zarr.arrays.opening import open_array, open_group
@@ -291,8 +293,10 @@ def __dir__() -> list[str]:
 
 set_html(lambda node: import_module("n5zarr.viewing.picture_html").make_html(node))
 
+_MAKE_DEFAULT: "Door[Callable[[], None]]" = Door("speed", "default pipeline")
 try:
-    asked("speed", "default pipeline")  # where zarr has its own
+    if (make_default := _MAKE_DEFAULT.found()) is not None:
+        make_default()  # where zarr has its own pipeline
 except ModuleNotFoundError as err:
     if err.name != "zarr":  # which the pure packages do without
         raise

@@ -7,8 +7,9 @@ imported then. Without the folder of a room, what it adds is missing, and all el
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 from n5zarr.errors import N5UnsupportedError
 
@@ -49,6 +50,7 @@ ADDED: Mapping[Point, Mapping[str, str]] = {
         "write a project": "n5zarr.bigdataviewer.resave:new_project",
         "levels of OME-Zarr": "n5zarr.ome_zarr.pyramid:find_image",
         "check of files": "n5zarr.tools.validate.files:check_group_files",
+        "report": "n5zarr.tools.evidence.report:Report",
         "check of a project": "n5zarr.bigdataviewer.validate:find_check",
         "check of OME-Zarr": "n5zarr.ome_zarr.validate:find_check",
         "elements of label multisets": "n5zarr.paintera.label_multisets:labels_to_write",
@@ -78,45 +80,51 @@ ADDED: Mapping[Point, Mapping[str, str]] = {
 }
 
 
-def added(point: Point, name: str) -> Any:  # noqa: ANN401 - what the room adds
-    """Return what a room adds at a point of extension; None if the room is not there.
+@dataclass(frozen=True)
+class Door[T]:
+    """What a room adds, for the module that asks for it, which declares its type.
 
-    Examples
-    --------
-    >>> added("source file", "tiff").__name__, added("source file", "png")
-    ('tiff_tree', None)
+    Such as ``_SHARPEN: Door[Callable[[np.ndarray], np.ndarray]] = Door("step", "sharpen")``.
+    ``tests/test_rooms.py`` compares these types with what rooms have.
+
+    Parameters
+    ----------
+    point, name : str
+        The point of extension, and the name there.
     """
-    where = ADDED[point].get(name)
-    if where is None:
-        return None
-    module, _, attribute = where.partition(":")
-    package = module.rpartition(".")[0]
-    try:
-        return getattr(import_module(module), attribute)
-    except ModuleNotFoundError as err:
-        if err.name not in (package, module):
-            raise
-        return None
 
+    point: Point
+    name: str
 
-def asked(point: Point, name: str, *args: object, **options: object) -> Any:  # noqa: ANN401 - the same
-    """Call what a room adds at a point of extension; return None if the room is not there."""
-    function = added(point, name)
-    return None if function is None else function(*args, **options)
+    def found(self) -> T | None:
+        """Import and return what the room adds; None if the room is not there."""
+        module, _, attribute = ADDED[self.point][self.name].partition(":")
+        package = module.rpartition(".")[0]
+        try:
+            added: T = getattr(import_module(module), attribute)
+        except ModuleNotFoundError as err:
+            if err.name not in (package, module):
+                raise
+            return None
+        return added
 
+    def needed(self) -> T:
+        """Import and return what the room adds.
 
-def needed(point: Point, name: str) -> Any:  # noqa: ANN401 - what the room adds
-    """Return what a room adds at a point of extension, which must be there.
+        Raises
+        ------
+        N5UnsupportedError
+            The room is not there (``kind="option"``).
+        """
+        found = self.found()
+        if found is None:
+            module = ADDED[self.point][self.name].partition(":")[0]
+            raise lacking(self.name, module.rpartition(".")[0])
+        return found
 
-    Raises
-    ------
-    N5UnsupportedError
-        The room is not there (``kind="option"``).
-    """
-    found = added(point, name)
-    if found is None:
-        raise lacking(name, ".".join(ADDED[point][name].split(".")[:2]))
-    return found
+    def leads_to(self, made: T) -> bool:
+        """Whether this is what the room adds; mypy compares the types."""
+        return self.found() is made
 
 
 def lacking(name: str, package: str) -> N5UnsupportedError:

@@ -1,4 +1,4 @@
-"""Each package that may be missing is deleted in a copy, and the rest does its main job."""
+"""Each package that may be missing is deleted in a copy; the rest imports and does its main job."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.structure import REPOSITORY
-from tests.test_rooms import NEAREST, WITHOUT_REPOSITORY
+from tests.test_rooms import BUDGETS, MODULES, NEAREST, WITHOUT_REPOSITORY
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -30,11 +30,12 @@ PACKAGES: dict[str, set[str]] = {
     "cli": {"command"},
     "tools/virtualize": {"virtual"},
     "tools/diff": {"compare", "ome"},
+    "tools/evidence": {"report"},
     "tools/validate": {"validate"},
     "tools/pyramid": {"pyramid", "project", "ome"},
 }
 JOB = """
-import pathlib, subprocess, sys, tempfile, warnings
+import hashlib, importlib, json, pathlib, subprocess, sys, tempfile, warnings
 warnings.simplefilter("ignore")
 import numpy as np, tifffile, zarr, n5zarr
 
@@ -122,6 +123,23 @@ def _():
 def _():
     assert not n5zarr.validate(container, deep=True).findings
 
+@step("report")
+def _():
+    n5zarr.convert(container, where / "r.zarr", report=where / "r.json", verify=True)
+    (run,) = json.loads((where / "r.json").read_text())["runs"]
+    (raw,) = (each for each in run["datasets"] if each["path"] == "raw")
+    values = n5zarr.open(container, path="raw")[...].astype("<u2").tobytes()
+    assert raw["destination"]["sha256"] == hashlib.sha256(values).hexdigest()
+
+if "report" in lacking:
+    for call in (n5zarr.convert, n5zarr.compare):
+        try:
+            call(container, where / "b.zarr", report=where / "r.json")
+        except n5zarr.errors.N5UnsupportedError as err:
+            assert "report: expected the package n5zarr.tools.evidence" in str(err)
+        else:
+            raise AssertionError(call)
+
 @step("pyramid")
 def _():
     n5zarr.create_array(where / "p.n5", path="m/s0", data=data, chunks=(3, 5, 7), axes="zyx")
@@ -162,6 +180,9 @@ def _():
 def _():
     call = [sys.executable, "-m", "n5zarr", "info", str(container / "zstd")]
     assert b"zstd" in subprocess.run(call, check=True, capture_output=True).stdout
+
+for name in OTHERS:
+    importlib.import_module(name)
 """
 STEPS = {line.split('"')[1] for line in JOB.splitlines() if line.startswith("@step")}
 ALL = os.environ.get("N5ZARR_ALL") == "1"
@@ -177,9 +198,15 @@ def test_the_rest_does_its_main_job(name: str, tmp_path: Path) -> None:
     shutil.copytree(REPOSITORY / "n5zarr", tmp_path / "n5zarr", ignore=ignored)
     shutil.rmtree(tmp_path / "n5zarr" / name)
     (tmp_path / "sitecustomize.py").write_text(WITHOUT_REPOSITORY)
-    lacking = PACKAGES[name]
+    lacking, gone = PACKAGES[name], f"n5zarr.{name.replace('/', '.')}."
+    # modules of rooms are imported with what they add; those of commands by the command
+    others = [
+        each
+        for each, module in MODULES.items()
+        if module.room not in {*BUDGETS, "cli", "__main__"} and not f"{each}.".startswith(gone)
+    ]
     done = subprocess.run(
-        [sys.executable, "-c", JOB, *lacking],
+        [sys.executable, "-c", f"OTHERS = {others}\n{JOB}", *lacking],
         cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(tmp_path)},
         capture_output=True, text=True, check=False,
     )  # fmt: skip

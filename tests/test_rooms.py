@@ -13,7 +13,7 @@ import pytest
 
 import n5zarr
 from n5zarr.errors import N5UnsupportedError
-from n5zarr.rooms import ADDED, added, needed
+from n5zarr.rooms import ADDED, Door
 from tests.structure import LAYERS, REPOSITORY, imports_of, read_modules, room
 
 if TYPE_CHECKING:
@@ -76,18 +76,13 @@ def test_a_room_keeps_its_budget(name: str) -> None:
     assert len(doors(name)) <= most_doors
 
 
-def test_what_rooms_add_is_there() -> None:
-    for point, names in ADDED.items():
-        for name in names:
-            assert callable(added(point, name))
-
-
 @pytest.mark.parametrize(
     ("module", "name"), [("array", "N5Array"), ("pipeline", "N5CodecPipeline")]
 )
 def test_names_in_pickles_and_configurations_lead_to_the_room(module: str, name: str) -> None:
     old = import_module(f"n5zarr.arrays.{module}")
-    assert getattr(old, name) is added("speed", module)
+    door: Door[object] = Door("speed", module)
+    assert getattr(old, name) is door.found()
     with pytest.raises(AttributeError, match="other"):
         old.other  # noqa: B018
 
@@ -95,9 +90,10 @@ def test_names_in_pickles_and_configurations_lead_to_the_room(module: str, name:
 def test_a_missing_room_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     steps = {"paint": "n5zarr.nowhere.paint:paint"}
     monkeypatch.setattr("n5zarr.rooms.ADDED", {"step": steps})
-    assert added("step", "paint") is None
+    door: Door[object] = Door("step", "paint")
+    assert door.found() is None
     with pytest.raises(N5UnsupportedError, match=r"paint: expected the package n5zarr\.nowhere"):
-        needed("step", "paint")
+        door.needed()
     monkeypatch.setitem(n5zarr._MODULES, "paint", "nowhere.paint")
     with pytest.raises(N5UnsupportedError, match=r"n5zarr\.paint: expected the package n5zarr\.no"):
         n5zarr.paint  # noqa: B018

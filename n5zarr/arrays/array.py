@@ -1,9 +1,9 @@
 """The name by which pickles find the arrays of the room `fast`."""
 
-from n5zarr.rooms import needed
+from n5zarr.arrays.group import FAST_ARRAY
 
 
 def __getattr__(name: str) -> object:
     if name != "N5Array":
         raise AttributeError(name)
-    return needed("speed", "array")
+    return FAST_ARRAY.needed()

@@ -28,7 +28,7 @@ from n5zarr.format.grid import automatic_block_size
 from n5zarr.format.order import AxisOrder, from_presented, present
 from n5zarr.format.raw_json import from_numpy
 from n5zarr.metadata.levels import add_to_group, describe_new
-from n5zarr.rooms import needed
+from n5zarr.rooms import Door
 from n5zarr.storage.place import place_of
 from n5zarr.store.block_codec import N5BlockCodec
 from n5zarr.store.locating import open_container
@@ -37,7 +37,7 @@ from n5zarr.zarr_view.element import Element
 from n5zarr.zarr_view.from_zarr import plain_dataset
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     import numpy.typing as npt
     from zarr.types import AnyArray
@@ -49,6 +49,16 @@ if TYPE_CHECKING:
     from n5zarr.storage.place import Backend, Location
     from n5zarr.store.locating import OpenOptions
     from n5zarr.store.n5_store import N5Store
+
+
+_LABELS_TO_WRITE: Door[
+    Callable[
+        [np.ndarray | None, npt.DTypeLike | None, object], tuple[np.ndarray | None, npt.DTypeLike]
+    ]
+] = Door("step", "elements of label multisets")
+_MAKE_MULTISETS: Door[Callable[[N5Store, str, np.ndarray | None], None]] = Door(
+    "step", "create label multisets"
+)
 
 
 def create_array(  # noqa: PLR0913 - all properties of an N5 dataset
@@ -149,7 +159,7 @@ def create_array(  # noqa: PLR0913 - all properties of an N5 dataset
     place = place_of(location, storage_options, backend)
     elements = None if data is None else np.asanyarray(memory_of().on_host(data))
     if label_multiset:
-        elements, dtype = needed("step", "elements of label multisets")(elements, dtype, fill_value)
+        elements, dtype = _LABELS_TO_WRITE.needed()(elements, dtype, fill_value)
     shape, dtype = _given_or_of(elements, shape, dtype)
     extent = tuple(map(index, shape))
     parsed = check_compression(compression or "raw")
@@ -189,7 +199,7 @@ def create_array(  # noqa: PLR0913 - all properties of an N5 dataset
     add_to_group(store, node, written)
     created = with_fast_path(array)
     if label_multiset:
-        needed("step", "create label multisets")(store, node, elements)
+        _MAKE_MULTISETS.needed()(store, node, elements)
         created = open_array(store, "r+", path=node)
     if elements is not None:
         created[...] = elements

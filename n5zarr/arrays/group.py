@@ -25,7 +25,7 @@ from n5zarr.container.walk import Selection, Unreadable, Walk
 from n5zarr.format.attributes import GroupAttributes
 from n5zarr.format.path import normalize_path
 from n5zarr.format.raw_json import from_numpy
-from n5zarr.rooms import added
+from n5zarr.rooms import Door
 from n5zarr.store.block_codec import N5BlockCodec
 from n5zarr.store.n5_store import N5Store
 from n5zarr.zarr_view.dataset_view import DatasetView
@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from n5zarr.store.info import Info
 
 _log = logging.getLogger(__name__)
+FAST_ARRAY: Door[type[DescribedArray[Any]]] = Door("speed", "array")
 
 
 class N5Group(zarr.Group):
@@ -196,7 +197,7 @@ def with_fast_path[Node: AnyArray | zarr.Group](node: Node) -> Node:
     is_fast = len(codecs) == 1 and isinstance(codecs[0], N5BlockCodec)
     if not is_fast:
         _log.debug("%s: left to zarr: its codec is not n5zarr's own", node.store_path)
-    kind = (added("speed", "array") if is_fast else None) or DescribedArray
+    kind = (FAST_ARRAY.found() if is_fast else None) or DescribedArray
     return cast("Node", kind(node.async_array))
 
 

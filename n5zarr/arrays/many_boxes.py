@@ -13,17 +13,24 @@ from n5zarr._zarr import sync
 from n5zarr.arrays.box import Groups
 from n5zarr.arrays.placing import fill, memory_of
 from n5zarr.errors import option_error
-from n5zarr.rooms import asked
+from n5zarr.rooms import Door
 from n5zarr.storage.ending import ending, within_call
 from n5zarr.storage.threads import run_each
 from n5zarr.store.n5_store import N5Store
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     import numpy.typing as npt
     from zarr.abc.buffer import NDBuffer
     from zarr.types import AnyArray
+
+
+_READ_MANY: Door[
+    Callable[
+        [AnyArray, np.ndarray, tuple[int, ...], np.ndarray], tuple[Groups, Sequence[int]] | None
+    ]
+] = Door("speed", "boxes")
 
 
 def read_boxes(
@@ -91,8 +98,8 @@ def _read_into(
     if out.size and array.ndim == 0:
         out[...] = array.get_basic_selection((), prototype=cpu.buffer_prototype)
     elif out.size:
-        found: tuple[Groups, Sequence[int]] | None
-        found = asked("speed", "boxes", array, starts, shape, out)
+        read = _READ_MANY.found()
+        found = None if read is None else read(array, starts, shape, out)
         if found is None:
             _read_blocks(array, *_groups_of_any(array, starts, shape), shape, out)
         elif found[1]:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from n5zarr import Conversion, Pyramid, PyramidLevel
-    from n5zarr.tools.evidence.report import Report
+    from n5zarr.tools.jobs.reports import Report
 
 _MOST_ROWS = 20
 _MOST_NAMED = 10  # datasets that are omitted

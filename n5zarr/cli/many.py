@@ -14,10 +14,12 @@ from n5zarr.format.foreign import format_of_name
 from n5zarr.storage.place import place_of
 from n5zarr.storage.secrets import named
 from n5zarr.store.info import counted
-from n5zarr.tools.evidence.report import Report
+from n5zarr.tools.jobs.reports import new_report
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
+
+    from n5zarr.tools.jobs.reports import Report
 
     type Work = Callable[[str, Report | None], tuple[str, str]]
 
@@ -39,7 +41,7 @@ def run_each(locations: Sequence[str], work: Work, given: dict[str, Any], *, qui
         Whether to print the summary alone.
     """
     path = given.pop("report", None)
-    report = None if path is None else Report(path, is_shared=True)
+    report = None if path is None else new_report(path, is_shared=True)
     done, problems = [], []
     try:
         for location in locations:

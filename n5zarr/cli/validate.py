@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from n5zarr import Finding, Validation
-    from n5zarr.tools.evidence.report import Report
+    from n5zarr.tools.jobs.reports import Report
 
 _STYLES = {"error": "bold red", "warning": "yellow", "note": "dim"}
 _NODES = 5  # of one kind of finding, each with a row of its own

@@ -28,7 +28,7 @@ from n5zarr.conventions.model import LEVELS_KEYS, Axis, Geometry, Node, SetupVie
 from n5zarr.format.attributes import GroupAttributes
 from n5zarr.format.order import from_presented, present
 from n5zarr.format.path import join
-from n5zarr.rooms import added
+from n5zarr.rooms import Door
 from n5zarr.zarr_view.dataset_view import DatasetView
 
 if TYPE_CHECKING:
@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from n5zarr.format.lenient_json import JSON
     from n5zarr.storage.requests import Steps
 
+_FIND_VIEW: Door[Callable[[str], Steps[SetupView | None]]] = Door("axes", "view")
 _REPLACED = (AXES_KEY, XARRAY_KEY)  # attributes that dimensions and coordinates replace
 _LEVELS = [f"s{k}" for k in range(10)]  # whose shapes are compared
 
@@ -269,9 +270,8 @@ def _read_around(
 
 def _setup_view(path: str) -> Steps[SetupView | None]:
     """Read what a document beside the container says of a view; None of other datasets."""
-    find: Callable[[str], Steps[SetupView | None]] | None = None
-    if view_of(tuple(path.split("/"))) is not None:
-        find = added("axes", "view")
+    is_of_setup = view_of(tuple(path.split("/"))) is not None
+    find = _FIND_VIEW.found() if is_of_setup else None
     return None if find is None else (yield from find(path))
 
 

@@ -27,12 +27,12 @@ from n5zarr.images.ome import (
 from n5zarr.images.ome_documents import (
     without_ome,
 )
-from n5zarr.rooms import asked
+from n5zarr.rooms import Door
 from n5zarr.storage.asking_once import asking_once
 from n5zarr.storage.place import place_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     import zarr
     from zarr.types import AnyArray
@@ -41,6 +41,10 @@ if TYPE_CHECKING:
     from n5zarr.images.image import Image, Images
     from n5zarr.images.source import ArraySource, SourceTree
     from n5zarr.storage.place import Backend, Location
+    from n5zarr.store.n5_store import N5Store
+
+
+_FIND_VIEWS: Door[Callable[[SourceTree, N5Store], Images | None]] = Door("images", "views")
 
 
 def find_images(
@@ -126,7 +130,8 @@ def images_in(tree: SourceTree, *, labels: Sequence[str] = (), warns: bool = Tru
             "images, as the source of OME-Zarr"
         )
     has_views = any(view_of(tuple(path.split("/"))) for path in tree.arrays)
-    found: Images | None = asked("images", "views", tree, tree.container) if has_views else None
+    find_views = _FIND_VIEWS.found() if has_views else None
+    found = None if find_views is None else find_views(tree, tree.container)
     found = found or find_in_n5(tree, tree.container, labels)
     if warns:
         warn_of(found)

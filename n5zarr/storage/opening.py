@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Protocol
 
 from n5zarr._zarr import LocalStore
 from n5zarr.errors import option_error
-from n5zarr.rooms import added, needed
+from n5zarr.rooms import Door
 from n5zarr.storage.confined import ConfinedStore
 from n5zarr.storage.local import LocalFiles
 from n5zarr.storage.secrets import shown
@@ -20,6 +20,32 @@ if TYPE_CHECKING:
     from n5zarr.storage.cache import CacheOptions
     from n5zarr.storage.interface import Durability, Storage
     from n5zarr.storage.place import Place
+    from n5zarr.storage.url import Backend
+
+
+class OpenUrl(Protocol):
+    """Opens the store of a URL; also says which library was chosen, and why."""
+
+    def __call__(
+        self,
+        place: Place,
+        *,
+        read_only: bool,
+        forbidden_is_missing: bool,
+        backend: Backend | None = None,
+    ) -> tuple[Store, str]:
+        """Open it."""
+
+
+class Served(Protocol):
+    """Returns a store for a server that raises Python's errors; other stores as they are."""
+
+    def __call__(self, store: Store, *, forbidden_is_missing: bool = False) -> Store:
+        """Return it; "forbidden" may mean that a key is missing."""
+
+
+OPEN_URL: Door[OpenUrl] = Door("server", "URL")
+_SERVED: Door[Served] = Door("server", "store")
 
 
 def open_storage(
@@ -86,14 +112,14 @@ def _zarr_storage(
     """Open the storage of a URL, or of a zarr store, which the room of servers may improve."""
     if isinstance(store, str):
         open_url = partial(
-            needed("server", "URL"),
+            OPEN_URL.needed(),
             place,
             read_only=read_only,
             forbidden_is_missing=forbidden_is_missing,
         )
         opened, backend = open_url()
         return ZarrStorage(opened, backend, open_url, cache)
-    served = needed("server", "store") if forbidden_is_missing else added("server", "store")
+    served = _SERVED.needed() if forbidden_is_missing else _SERVED.found()
     if served is not None:
-        store = cast("Store", served(store, forbidden_is_missing=forbidden_is_missing))
+        store = served(store, forbidden_is_missing=forbidden_is_missing)
     return ZarrStorage(store, cache=cache)

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, cast, override
+from typing import TYPE_CHECKING, Any, cast, override
 
 from zarr.abc.store import RangeByteRequest
 from zarr.buffer import cpu
 from zarr.storage import FsspecStore, ObjectStore
 
 from n5zarr._zarr import LocalStore
-from n5zarr.rooms import asked
+from n5zarr.rooms import Door
 from n5zarr.storage.cache import Kept
 from n5zarr.storage.ending import on_thread
 from n5zarr.storage.requests import Entry, Update
@@ -29,6 +29,9 @@ type ListingPage = tuple[list[str], list[int] | None]
 
 PAGE = 1000  # names in one answer of a listing
 _FEW_BYTES = 2**12  # to decode and encode, in less time than passing them to a thread
+
+
+_OF_OBJECTS: Door[Callable[[ObjectStore[Any]], Service]] = Door("server", "objects")
 
 
 async def changed(request: Update, old: bytes | None) -> bytes | None:
@@ -194,6 +197,6 @@ def service_of(store: Store) -> Service:
     """Return what answers requests to a store: the store itself, if it can."""
     if isinstance(store, Service):
         return store
-    is_of_user = isinstance(store, ObjectStore)  # a class derived from zarr's
-    found: Service | None = asked("server", "objects", store) if is_of_user else None
-    return found or _AnyStore(store)
+    if isinstance(store, ObjectStore) and (of_objects := _OF_OBJECTS.found()) is not None:
+        return of_objects(store)  # of a user's class
+    return _AnyStore(store)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Protocol, TypedDict, Unpack
 
 from n5zarr.errors import option_error
 from n5zarr.format.path import join, normalize_path
-from n5zarr.rooms import ADDED, asked
+from n5zarr.rooms import ADDED, Door
 from n5zarr.storage.not_found import NotFoundError
 from n5zarr.store.location import check_writable_store, root_of
 from n5zarr.store.made_datasets import MadeDatasets
@@ -20,7 +20,7 @@ from n5zarr.store.missing_nodes import existing_node
 from n5zarr.store.n5_store import N5Store
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from n5zarr.format.lenient_json import JSON
     from n5zarr.format.order import AxisOrder
@@ -110,6 +110,10 @@ class Located:
         return store, path
 
 
+type Locate = Callable[[Place, str], Located | None]
+"""Looks at a place and a path below it; None for a location that is left to the next one."""
+
+
 def locate(place: Place, path: str = "", formats: Iterable[str] = ADDED["location"]) -> Located:
     """Look at a location: which format is there, and where its container is.
 
@@ -133,8 +137,9 @@ def locate(place: Place, path: str = "", formats: Iterable[str] = ADDED["locatio
     for name in formats:
         if name == "bdv" and not is_xml:
             continue
-        found: Located | None = asked("location", name, place, path)
-        if found is not None:
+        door: Door[Locate] = Door("location", name)
+        look = door.found()
+        if look is not None and (found := look(place, path)) is not None:
             return found
     return Located("n5", place, path)
 

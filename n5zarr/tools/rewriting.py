@@ -28,7 +28,7 @@ from n5zarr.errors import N5Error
 from n5zarr.format.block import BlockHeader
 from n5zarr.format.grid import is_block_name
 from n5zarr.format.order import to_c
-from n5zarr.rooms import asked
+from n5zarr.rooms import Door
 from n5zarr.storage.place import place_of
 from n5zarr.storage.requests import MANY_BYTES, Steps, Update, read_each
 from n5zarr.store.locating import open_container
@@ -47,7 +47,7 @@ from n5zarr.zarr_view.dataset_view import DatasetView
 from n5zarr.zarr_view.element import Content
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from n5zarr.format.attributes import DatasetAttributes
@@ -205,14 +205,23 @@ def _n_together(view: DatasetView) -> int:
     return max(_AT_A_TIME, min(_MOST_AT_A_TIME, _TOGETHER // max(1, view.full_n_bytes)))
 
 
+_READ_WHOLE: Door[
+    Callable[
+        [OpenDataset, Sequence[N5Tuple], np.dtype, object],
+        Iterator[tuple[Sequence[int], np.ndarray]],
+    ]
+] = Door("speed", "whole blocks")
+
+
 def _are_filled(store: N5Store, task: BlockTask) -> np.ndarray:
     """Tell which blocks hold more than the fill value; False also of those that are to be read."""
     dataset, fill = OpenDataset(store, task.path, task.view), _fill_of(task.view)
     is_filled = np.zeros(len(task.positions), bool)
     dtype = task.view.dataset.data_type.dtype.newbyteorder("=")
-    for numbers, chunks in (
-        asked("speed", "whole blocks", dataset, task.positions, dtype, fill) or ()
-    ):
+    read_whole = _READ_WHOLE.found()
+    if read_whole is None:
+        return is_filled
+    for numbers, chunks in read_whole(dataset, task.positions, dtype, fill):
         axes = tuple(range(1, chunks.ndim))
         is_filled[list(numbers)] = _differs(chunks, fill).any(axis=axes)
     return is_filled

@@ -6,18 +6,23 @@ import warnings
 from typing import TYPE_CHECKING
 
 from n5zarr.errors import N5UnrepresentableError, N5Warning
-from n5zarr.rooms import ADDED, asked
+from n5zarr.rooms import ADDED, Door
 from n5zarr.storage.place import place_of
 from n5zarr.store.locating import locate
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     import xarray as xr
 
     from n5zarr.format.order import AxisOrder
     from n5zarr.storage.place import Place
+
+
+_OPEN_DESCRIBED: Door[Callable[[Place, str | None, AxisOrder], dict[str, xr.Dataset] | None]] = (
+    Door("images", "views as arrays")
+)
 
 
 def is_document(location: str | os.PathLike[str]) -> bool:
@@ -34,12 +39,8 @@ def open_views(
     place: Place, group: str | None, axis_order: AxisOrder
 ) -> dict[str, xr.Dataset] | None:
     """Open the views at and below a group by the document that names them; None of all else."""
-    if place.format not in ADDED["location"]:
-        return None
-    views: dict[str, xr.Dataset] | None = asked(
-        "images", "views as arrays", place, group, axis_order
-    )
-    return views
+    open_described = _OPEN_DESCRIBED.found() if place.format in ADDED["location"] else None
+    return None if open_described is None else open_described(place, group, axis_order)
 
 
 def first_of(

@@ -21,9 +21,9 @@ import zarr
 from xarray.backends.zarr import ZarrArrayWrapper
 
 from n5zarr._zarr import xarray_indexing
+from n5zarr.arrays.group import FAST_ARRAY
 from n5zarr.container.options import require
 from n5zarr.format.grid import join_blocks
-from n5zarr.rooms import added
 from n5zarr.storage.opening import open_storage
 from n5zarr.storage.place import Place
 from n5zarr.storage.store_locations import overlap, places_behind
@@ -57,7 +57,7 @@ class LazyArray(ZarrArrayWrapper):
     __slots__ = ()
 
     def __init__(self, array: AnyArray) -> None:
-        if isinstance(array, added("speed", "array") or ()):
+        if isinstance(array, FAST_ARRAY.found() or ()):
             self._array, self.shape, self.dtype = array, array.shape, array.dtype
         else:
             super().__init__(array)  # type: ignore[no-untyped-call] # xarray's

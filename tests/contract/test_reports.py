@@ -22,7 +22,8 @@ import zarr
 
 import n5zarr
 from n5zarr.cli.app import app
-from n5zarr.errors import N5Error, N5UnrepresentableError, N5Warning
+from n5zarr.errors import N5Error, N5UnrepresentableError, N5UnsupportedError, N5Warning
+from n5zarr.rooms import ADDED
 from n5zarr.storage.writing import FileWriter
 from n5zarr.tools.evidence.report import Report
 from tests.command import CliRunner
@@ -212,6 +213,25 @@ def test_a_wrong_name_of_a_report_is_an_error_at_once(made: Path, name: str) -> 
     with pytest.raises(N5Error, match="report"):
         n5zarr.convert(made, made.parent / "out.zarr", report=made.parent / name)
     assert not (made.parent / "out.zarr").exists()
+
+
+def test_a_report_names_the_package_that_it_lacks(
+    made: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    steps = {**ADDED["step"], "report": "n5zarr.tools.nowhere.report:Report"}
+    monkeypatch.setattr("n5zarr.rooms.ADDED", {**ADDED, "step": steps})
+    out, report = made.parent / "out.zarr", made.parent / "report.json"
+    lacking = "report: expected the package n5zarr.tools.nowhere, which this copy of n5zarr lacks"
+    for call in (n5zarr.convert, n5zarr.compare, n5zarr.validate):
+        places = (made,) if call is n5zarr.validate else (made, out)
+        with pytest.raises(N5UnsupportedError, match=lacking):
+            call(*places, report=report)
+    for words in (("validate", made), ("validate", made, made), ("convert", made, out)):
+        status, lines = called(*words, "--report", report)
+        assert status == 2
+        assert lacking in " ".join(lines)
+    assert not out.exists()
+    assert not report.exists()
 
 
 @pytest.mark.parametrize("zarr_format", [2, 3])

@@ -33,6 +33,7 @@ import n5zarr
 from n5zarr import N5Store
 from n5zarr._zarr import sync
 from n5zarr.container.nodes import _plain_dataset
+from n5zarr.rooms import ADDED
 from n5zarr.tools.jobs import run
 from n5zarr.viewing.serve.app import make_app
 from tests.structure import LAYERS
@@ -56,6 +57,8 @@ EDGES = (
     "n5zarr.tools.",
     *ROOMS,
 )
+ROOMS_LIST = "n5zarr.rooms.Door.found"  # by which the core calls what rooms add
+DOORS = {where.replace(":", ".") for names in ADDED.values() for where in names.values()}
 RUN = "n5zarr.storage.interface.Storage.run"  # where these begin
 # helpers for names, orders and sizes, checks of options, and the dispatch and log of requests
 EVERYWHERE = re.compile(
@@ -72,7 +75,7 @@ EVERYWHERE = re.compile(
 OPENS = re.compile(
     r"n5zarr\.(storage\.place\.place_of|storage\.opening\.open_storage|store\.location\.[a-z].*"
     r"|storage\.interface\.Storage\.run|container\.container\.Container\.node"
-    r"|bigdataviewer\.project\.locate|ome_zarr\.location\.locate|rooms\.asked"
+    r"|bigdataviewer\.project\.locate|ome_zarr\.location\.locate|rooms\.Door\.found"
     r"|store\.locating\.(locate|open_container|Located\.open)"
     r"|store\.n5_store\.N5Store\.__init__"
     r"|tools\.convert\.(convert\.convert|places\.[a-z_].*)|images\.from_n5\..*"
@@ -136,7 +139,8 @@ def calls_of(function: Callable[[], object]) -> list[Call]:
         back = frame.f_back
         while back is not None and name_of(back) is None:
             back = back.f_back
-        calls.append(Call(name, "" if back is None else name_of(back) or ""))
+        by = "" if back is None else name_of(back) or ""
+        calls.append(Call(name, ROOMS_LIST if name in DOORS else by))
 
     sys.setprofile(watch)
     try:
@@ -483,8 +487,8 @@ def test_a_way_is_as_its_page_says(way: Way) -> None:
 def test_a_conversion_parses_two_locations_and_does_all_else_once() -> None:
     names = Counter(call.name for call in edges(traced(copy)))
     # a report, if there is one, gets the source, and then the copy
-    twice = {"n5zarr.storage.place.place_of", "n5zarr.tools.evidence.report.entry_of_run"}
-    twice.add("n5zarr.rooms.asked")  # for a source, and for what is faster
+    twice = {"n5zarr.storage.place.place_of", "n5zarr.tools.jobs.reports.report_of_run"}
+    twice.add("n5zarr.rooms.Door.found")  # for a source, and for what is faster
     assert {name: n for name, n in names.items() if n > 1} == dict.fromkeys(twice | KEYS, 2)
 
 

@@ -6,14 +6,17 @@ import glob
 import warnings
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import islice
 from typing import TYPE_CHECKING
 
+import zarr
 from zarr.storage import FsspecStore
 
 from n5zarr.codecs.compress import codec_of, decompress
 from n5zarr.container.options import require
 from n5zarr.errors import (
     N5BlockError,
+    N5Error,
     N5UnsupportedError,
     N5Warning,
     option_error,
@@ -21,21 +24,29 @@ from n5zarr.errors import (
 from n5zarr.format.path import groups_above, join
 from n5zarr.images.ome import OME_FORMATS
 from n5zarr.images.ome_documents import image_in
+from n5zarr.rooms import Door
 from n5zarr.storage.requests import read_each
 from n5zarr.storage.store_locations import overlap_with, places_behind
 from n5zarr.storage.url import is_url
 from n5zarr.tools.convert.target_n5 import N5Destination
+from n5zarr.tools.jobs.nodes import count_blocks
 from n5zarr.zarr_view.dataset_view import DatasetView
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
+    from n5zarr.container.block_listing import Ask
     from n5zarr.container.walk import PathPatterns
     from n5zarr.images.ome import OmeVersion
     from n5zarr.images.source import SourceTree
     from n5zarr.storage.interface import Storage
     from n5zarr.tools.convert.copies import ArrayCopy
     from n5zarr.tools.convert.target import Destination, Layout
+    from n5zarr.tools.validate.findings import Finding
+
+
+_CHECK_FILES: Door[Callable[[Ask, str], Iterator[Finding]]] = Door("step", "check of files")
+_NAMED = 3  # blocks without a dataset
 
 
 @dataclass(frozen=True)
@@ -198,6 +209,46 @@ def warn_of_nothing(found: SourceTree, opaque: Mapping[str, object]) -> None:
     if not (found.arrays or opaque):
         message = "expected arrays, got none; n5zarr validate finds blocks without a document"
         warnings.warn(f"{found.name}: {message}", N5Warning, stacklevel=4)
+
+
+def check_complete(found: SourceTree) -> None:
+    """Raise if an array lacks blocks, chunks or shards, or its document.
+
+    Raises
+    ------
+    N5Error
+        Arrays lack some, there are none, or a group holds blocks; the message names them
+        (``kind="differs"``).
+    N5UnrepresentableError
+        The storage does not list what it holds (``kind="option"``).
+    """
+    lost = [] if found.arrays else ["there are no arrays"]
+    lost += islice(_orphans(found), _NAMED)
+    for path, source in found.arrays.items():
+        n_blocks, n_stored = count_blocks(source)
+        message = "expect_complete (--expect-complete): expected storage that lists blocks, got"
+        is_known = n_blocks is not None or not isinstance(source.values, zarr.Array)
+        require(is_known, f"{message} one that does not", source.name)
+        if n_missing := (n_blocks or 0) - (n_stored or 0):
+            lost.append(f"/{path} lacks {n_missing} of {n_blocks}")
+    if lost:
+        raise N5Error(
+            f"expected all blocks (expect_complete, --expect-complete): {'; '.join(lost)}; missing "
+            "blocks read as the fill value, and n5zarr validate --expect-complete names some",
+            kind="differs",
+            where=found.name,
+        )
+
+
+def _orphans(found: SourceTree) -> Iterator[str]:
+    """Name a block in each group of N5 that holds some: the document of a dataset is lost."""
+    if found.container is not None:
+        check_group_files = _CHECK_FILES.needed()
+        for path in found.groups:
+            files = check_group_files(found.container.run, join(found.path, path))
+            orphan = next((each.file for each in files if each.kind == "orphan-block"), None)
+            if orphan is not None:
+                yield f"/{orphan} is a block whose dataset has no document"
 
 
 def check_arrays(found: SourceTree, layout: Layout) -> None:

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import time
+from contextlib import suppress
 from dataclasses import asdict, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from n5zarr.container.options import listed
 from n5zarr.container.walk import PathPatterns
+from n5zarr.errors import N5Error
 from n5zarr.images.find import images_in, ome_tree
-from n5zarr.rooms import added, asked, needed
+from n5zarr.rooms import Door
 from n5zarr.storage.asking_once import asking_once
 from n5zarr.storage.place import place_of
 from n5zarr.tools.convert.checks import (
     Form,
+    check_complete,
     check_found,
     check_ome,
     check_options,
@@ -24,14 +27,13 @@ from n5zarr.tools.convert.checks import (
     warn_of_ome,
 )
 from n5zarr.tools.convert.copies import opaque_folders
-from n5zarr.tools.convert.evidence import check_complete, describe_sources
 from n5zarr.tools.convert.from_zarr import coords_tree, reordered
 from n5zarr.tools.convert.places import open_destination, open_source
 from n5zarr.tools.convert.target import Layout
 from n5zarr.tools.convert.target_n5 import N5Destination
 from n5zarr.tools.convert.writing import Conversion, Plan
-from n5zarr.tools.evidence.report import recorded
 from n5zarr.tools.jobs.parts import Division
+from n5zarr.tools.jobs.reports import recorded, report_of_run
 from n5zarr.tools.jobs.run import MAX_MEMORY, RunOptions
 
 if TYPE_CHECKING:
@@ -39,13 +41,73 @@ if TYPE_CHECKING:
 
     from n5zarr.format.lenient_json import JSON
     from n5zarr.images.ome import OmeVersion
-    from n5zarr.images.source import SourceTree
+    from n5zarr.images.source import ArraySource, SourceTree
     from n5zarr.storage.place import Backend, Location, Place
-    from n5zarr.tools.convert.copies import Folder
+    from n5zarr.tools.convert.copies import Copy, Folder
     from n5zarr.tools.convert.places import TargetFormat
     from n5zarr.tools.convert.target import Destination
-    from n5zarr.tools.evidence.report import Reported
+    from n5zarr.tools.jobs.reports import Reported
     from n5zarr.tools.jobs.run import Progress, Scheduler
+
+
+class Resaving(Protocol):
+    """A source that becomes a project."""
+
+    def tree(self, found: SourceTree) -> SourceTree:
+        """Return the source as it is written."""
+
+    def folders(self, *, may_exist: bool) -> Sequence[Copy]:
+        """Return what is copied beside the container."""
+
+    def write(self) -> None:
+        """Write the document of the project."""
+
+
+class NewProject(Protocol):
+    """A project to write."""
+
+    @property
+    def file(self) -> object:
+        """Its document, whose ``str`` is the path or URL."""
+
+    @property
+    def ome_version(self) -> OmeVersion | None:
+        """The version of OME-Zarr that its container gets; None for N5."""
+
+    @property
+    def place(self) -> Place:
+        """Where its container is."""
+
+    def check_free(self, *, may_exist: bool) -> None:
+        """Raise if its document exists, unless it may."""
+
+    def resaving(self, tree: SourceTree) -> Resaving:
+        """Return what a source becomes."""
+
+
+class AsPaintera(Protocol):
+    """Makes label sources of Paintera of the arrays of some patterns."""
+
+    def __call__(
+        self,
+        found: SourceTree,
+        target: Destination,
+        patterns: Sequence[str],
+        options: RunOptions,
+        *,
+        is_read: bool,
+    ) -> SourceTree:
+        """Return the source with label sources; labels are read if they have to be counted."""
+
+
+_NEW_PROJECT: Door[Callable[[Place, str | None, OmeVersion | None, Place], NewProject | None]] = (
+    Door("step", "write a project")
+)
+_FROM_OME: Door[Callable[[SourceTree], SourceTree]] = Door("images", "OME-Zarr as N5")
+_IN_VERSION: Door[Callable[[SourceTree, OmeVersion, Sequence[str]], SourceTree | None]] = Door(
+    "images", "OME-Zarr in a version"
+)
+_AS_PAINTERA: Door[AsPaintera] = Door("step", "convert to label sources")
 
 
 @recorded("convert", "source", "destination")
@@ -195,7 +257,7 @@ def convert(  # noqa: PLR0913 - one keyword for each option
         coords=coords,
     )
     paths = PathPatterns(listed("select", select), listed("exclude", exclude))
-    new = asked("step", "write a project", place, to, ome_version, source_place)
+    new = (find := _NEW_PROJECT.found()) and find(place, to, ome_version, source_place)
     if new is not None:
         check_whole(form, paths, level)
         new.check_free(may_exist=overwrite or resume or finish)
@@ -216,7 +278,7 @@ def convert(  # noqa: PLR0913 - one keyword for each option
         given = RunOptions(scheduler, n_workers)
         written = _with_label_sources(written, target, form, given, is_read=not dry_run)
         plan = Plan.of(written, target, layout, options, max_memory, folders)
-        describe_sources(plan.by_path, plan.others, options, source_place)
+        _report_sources(plan, source_place)
     if resaving is not None:
         beside = resaving.folders(may_exist=overwrite or resume or not division.is_whole)
         plan = replace(plan, others=[*plan.others, *beside])
@@ -259,12 +321,11 @@ def _as_written(found: SourceTree, target: Destination, form: Form) -> SourceTre
     container = found.container
     if isinstance(target, N5Destination) and container is None:
         tree = found if found.storage is None else reordered(found, to_n5=True)
-        as_n5: Callable[[SourceTree], SourceTree] | None = added("images", "OME-Zarr as N5")
+        as_n5 = _FROM_OME.found()
         return tree if as_n5 is None else as_n5(tree)
     if form.ome_version is not None:
-        if container is None:
-            options = found, form.ome_version, form.labels
-            changed: SourceTree | None = asked("images", "OME-Zarr in a version", *options)
+        if container is None and (in_version := _IN_VERSION.found()) is not None:
+            changed = in_version(found, form.ome_version, form.labels)
             if changed is not None:
                 return changed
         return ome_tree(images_in(found, labels=form.labels), form.ome_version)
@@ -280,6 +341,26 @@ def _with_label_sources(
     """Make label sources of Paintera of the arrays that the user selects."""
     if not form.paintera_labels:
         return tree
-    step = needed("step", "convert to label sources")
-    made: SourceTree = step(tree, target, form.paintera_labels, run, is_read=is_read)
-    return made
+    step = _AS_PAINTERA.needed()
+    return step(tree, target, form.paintera_labels, run, is_read=is_read)
+
+
+def _report_sources(plan: Plan, place: Place) -> None:
+    """Add the arrays of a source to the report, if there is one, and those that are not copied."""
+    if (report := report_of_run()) is None:
+        return
+    sources = {path: copy.source for path, copy in plan.by_path.items()}
+    report.add_arrays({path: {"source": each} for path, each in sources.items()}, plan.options)
+    names, skipped = {n for each in sources.values() for n in _names(each)}, report.entry["skipped"]
+    with suppress(N5Error):  # what is not selected may be damaged
+        for path, source in open_source(place, 3, PathPatterns()).arrays.items():
+            if source.name not in names:
+                skipped.append({"path": path, "reason": "not selected"})
+    if plan.others:
+        reason = "blocks of objects are no array: copied byte for byte, and not hashed"
+        skipped.append({"path": None, "reason": reason})
+
+
+def _names(source: ArraySource) -> set[str]:
+    """Return the names of an array, and of those that it is put together from."""
+    return {source.name, *(name for part in source.parts if part for name in _names(part))}

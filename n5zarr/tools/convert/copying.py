@@ -33,7 +33,7 @@ from n5zarr.codecs.shard import check_no_shard
 from n5zarr.errors import ErrorsAt, N5Error
 from n5zarr.format.grid import block_path
 from n5zarr.images.zarr_documents import read_chunks
-from n5zarr.rooms import needed
+from n5zarr.rooms import Door
 from n5zarr.tools.convert.copies import (
     BATCH,
     ArrayCopy,
@@ -51,7 +51,7 @@ from n5zarr.tools.jobs.run import SMALL
 from n5zarr.zarr_view.element import Content
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from zarr.types import AnyArray
 
@@ -62,6 +62,11 @@ if TYPE_CHECKING:
     from n5zarr.tools.convert.copies import TaskSize
     from n5zarr.tools.convert.target import ArrayTarget
     from n5zarr.tools.jobs.parts import Owned
+
+
+_MULTISET_COPY: Door[Callable[[ArraySource, N5Target, TaskSize, N5Blocks], ArrayCopy]] = Door(
+    "step", "copy label multisets"
+)
 
 
 def copy_of(source: ArraySource, target: ArrayTarget, size: TaskSize) -> ArrayCopy:
@@ -78,8 +83,7 @@ def copy_of(source: ArraySource, target: ArrayTarget, size: TaskSize) -> ArrayCo
         if target.array.chunks == source.chunks:
             return BlockCopy(source, target, size, source.blocks)
         if source.holds_multisets and target.blocks.view.content is Content.LABELS:
-            make: type[BlockCopy] = needed("step", "copy label multisets")  # has its fields
-            return make(source, target, size, source.blocks)
+            return _MULTISET_COPY.needed()(source, target, size, source.blocks)
     elif source.encoded is not None and source.shape:
         written = target.encoded
         if _has_equal_chunks(written, source.encoded):

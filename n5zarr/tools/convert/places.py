@@ -20,7 +20,7 @@ from n5zarr.format.path import join, normalize_path
 from n5zarr.images.from_n5 import n5_tree
 from n5zarr.images.ome import DEFAULT_VERSION, OME_FORMATS
 from n5zarr.images.source import SourceTree
-from n5zarr.rooms import ADDED, added, needed
+from n5zarr.rooms import ADDED, Door
 from n5zarr.storage.opening import open_storage
 from n5zarr.storage.place import Place
 from n5zarr.storage.secrets import named
@@ -34,7 +34,7 @@ from n5zarr.tools.convert.target import Destination, ZarrDestination
 from n5zarr.tools.convert.target_n5 import N5Destination
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from zarr.types import AnyArray
 
@@ -46,6 +46,10 @@ if TYPE_CHECKING:
 type TargetFormat = Literal["zarr", "zarr2", "n5", "ome-zarr"]
 
 _ZARR_FORMATS: Mapping[TargetFormat | None, ZarrFormat] = {"zarr": 3, "zarr2": 2}
+
+
+type FileTree = Callable[[str, str], SourceTree | None]
+"""Opens a file, and a path in it, as the source of a conversion; None if it is not one."""
 
 
 def open_source(place: Place, zarr_format: ZarrFormat, paths: PathPatterns) -> SourceTree:
@@ -88,11 +92,12 @@ def _file_tree(path: Path) -> SourceTree | Place | None:
     for above in (path, *path.parents):
         kind = format_of_name(above.name)
         inner = "/".join(path.parts[len(above.parts) :])
-        find = needed if above.is_file() else added  # a file names the room that it lacks
-        read = find("source file", kind) if kind and kind in ADDED["source file"] else None
-        tree: SourceTree | None = read(str(above), inner) if read else None
-        if tree is not None:
-            return tree
+        if kind and kind in ADDED["source file"]:
+            door: Door[FileTree] = Door("source file", kind)
+            # a file names the room that it lacks
+            read = door.needed() if above.is_file() else door.found()
+            if read is not None and (tree := read(str(above), inner)) is not None:
+                return tree
         if kind == "zip" and above.is_file():
             return _in_zip(above, inner)
     require(

@@ -25,17 +25,18 @@ from n5zarr.tools.convert.checks import (
 )
 from n5zarr.tools.convert.copies import Copied, TaskSize, plan_opaque
 from n5zarr.tools.convert.copying import BlockCopy, copy_of
-from n5zarr.tools.convert.evidence import describe_copies
 from n5zarr.tools.convert.source_files import described_sources
 from n5zarr.tools.convert.target_n5 import N5Destination
 from n5zarr.tools.jobs.incomplete import MAX_MEMORY, SOURCE, seal
+from n5zarr.tools.jobs.nodes import for_reading
 from n5zarr.tools.jobs.parts import Owned
+from n5zarr.tools.jobs.reports import report_of_run
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from n5zarr.format.lenient_json import JSON
-    from n5zarr.images.source import SourceTree
+    from n5zarr.images.source import ArraySource, SourceTree
     from n5zarr.tools.convert.copies import ArrayCopy, Copy, CopyTask, Folder, Way
     from n5zarr.tools.convert.target import Destination, Layout
     from n5zarr.tools.jobs.incomplete import Piece
@@ -231,9 +232,7 @@ class Plan:
             if is_finished:
                 if verify or not division.ends:
                     _compare(everything, target, options)
-                describe_copies(
-                    self.by_path, options, self.max_memory, verified=verify or not division.ends
-                )
+                self.report(options, verified=verify or not division.ends)
             else:
                 if overwrite:
                     target.remove()
@@ -251,6 +250,24 @@ class Plan:
             dry_run=dry_run,
             was_finished=is_finished,
         )
+
+    def report(self, options: RunOptions, *, verified: bool) -> None:
+        """Add what is written to the report, and hashes: of the source, and of a verified copy."""
+        if (report := report_of_run()) is None:
+            return
+        report.entry["result"] = {"verified": verified}
+        both = {
+            path: {"source": copy.source, "destination": _written(copy)}
+            for path, copy in self.by_path.items()
+        }
+        n_hashed = 0 if options.division.part else 1 + verified
+        hashed = ("source", "destination")[:n_hashed]
+        report.add_arrays(both, options, hashed=hashed, max_memory=self.max_memory)
+
+
+def _written(copy: ArrayCopy) -> ArraySource:
+    values, chunks = for_reading(copy.target.encoded), copy.target.unit
+    return replace(copy.source, name="", values=values, dtype=values.dtype, chunks=chunks)
 
 
 def _described(path: str, copy: ArrayCopy, copied: Copied) -> ConvertedArray:
@@ -275,7 +292,7 @@ def _write(
             counts = _run_copies(copies, _only_unchanged(copies, owned, target), options)
         if verify:
             verify_copies(copies, options)
-        describe_copies(plan.by_path, options, plan.max_memory, verified=verify)
+        plan.report(options, verified=verify)
     return counts
 
 

@@ -10,14 +10,15 @@ import numpy as np
 
 from n5zarr.images.source import ArraySource
 from n5zarr.tools.diff.arrays import compare_each
-from n5zarr.tools.evidence.report import entry_of_run
-from n5zarr.tools.evidence.sides import add_arrays, name_of_type
+from n5zarr.tools.jobs.nodes import name_of_type
+from n5zarr.tools.jobs.reports import report_of_run
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from n5zarr.format.lenient_json import JSON
     from n5zarr.tools.diff.arrays import ArrayDifference, Readable
+    from n5zarr.tools.jobs.reports import RunReport
     from n5zarr.tools.jobs.run import RunOptions
 
 type What = Literal["missing", "kind", "shape", "data-type", "axes", "attribute", "values"]
@@ -123,17 +124,17 @@ class Found:
             differences=(*self.differences, *of_values),
             problems=tuple(self.problems),
         )
-        if (entry := entry_of_run()) is not None:
-            self._describe(entry, done, run)
+        if (report := report_of_run()) is not None:
+            self._describe(report, done, run)
         return done
 
-    def _describe(self, entry: dict[str, Any], done: Comparison, run: RunOptions) -> None:
-        result = asdict(done)
+    def _describe(self, report: RunReport, done: Comparison, run: RunOptions) -> None:
+        entry, result = report.entry, asdict(done)
         entry["differences"], problems = result.pop("differences"), result.pop("problems")
         entry["skipped"] = [{"path": getattr(e, "where", None), "reason": str(e)} for e in problems]
         entry["result"], entry["status"] = result, "ok" if done.is_equal else "problems"
         arrays = {p: {"first": _source(a), "second": _source(b)} for p, a, b in self.pairs}
-        add_arrays(arrays, run, hashed=("first", "second"))
+        report.add_arrays(arrays, run, hashed=("first", "second"))
 
 
 def _source(array: Any) -> ArraySource:  # noqa: ANN401 - of zarr, or of a level

@@ -27,7 +27,7 @@ from n5zarr.store.missing_nodes import existing_node
 from n5zarr.store.n5_store import N5Store
 from n5zarr.tools.diff.images import compare_images
 from n5zarr.tools.diff.model import Difference, Found
-from n5zarr.tools.evidence.report import recorded
+from n5zarr.tools.jobs.reports import recorded
 from n5zarr.tools.jobs.run import RunOptions
 from n5zarr.zarr_view.dataset_view import DatasetView
 
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from n5zarr.storage.place import Backend, Location, Place
     from n5zarr.store.locating import Located
     from n5zarr.tools.diff.model import Comparison
-    from n5zarr.tools.evidence.report import Reported
+    from n5zarr.tools.jobs.reports import Reported
     from n5zarr.tools.jobs.run import Progress, Scheduler
 
 _PLAIN = "zarr"  # without metadata of images

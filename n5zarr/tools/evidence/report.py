@@ -8,11 +8,8 @@ import platform
 import time
 import warnings
 from contextlib import contextmanager, nullcontext, suppress
-from contextvars import ContextVar
 from datetime import UTC, datetime
-from functools import wraps
 from importlib.metadata import version
-from inspect import signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,61 +21,16 @@ from n5zarr.storage.secrets import is_secret, secrets_in, shown, without_secrets
 from n5zarr.storage.url import is_url
 from n5zarr.storage.writing import FileWriter
 from n5zarr.tools.evidence.page import page
+from n5zarr.tools.evidence.sides import RunReport
 from n5zarr.tools.jobs.incomplete import left_beside, remove_left
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
-
-type Reported = str | os.PathLike[str] | Report | None
-"""Where runs are recorded: a file, or a report that several runs share."""
+    from collections.abc import Iterator, Mapping, Sequence
 
 _MARK = "n5zarr_report"
 _VERSION = 1  # of the structure, which docs/convert.md lists
 _PACKAGES = "n5zarr", "zarr", "numcodecs", "numpy"
 _WORST_FIRST = "failed", "running", "problems", "ok"
-_entry: ContextVar[dict[str, Any] | None] = ContextVar("entry", default=None)
-
-
-def entry_of_run() -> dict[str, Any] | None:
-    """Return what the report says of the present run, to add results; None without a report.
-
-    Its member ``status`` becomes ``"ok"`` unless another one is set.
-    """
-    return _entry.get()
-
-
-def recorded[**P, R](command: str, *places: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
-    """Record the runs of a function in its parameter ``report``, also those that fail.
-
-    Parameters
-    ----------
-    command : str
-        What runs.
-    *places : str
-        The parameters that are locations.
-    """
-
-    def of(function: Callable[P, R]) -> Callable[P, R]:
-        @wraps(function)
-        def run(*args: P.args, **options: P.kwargs) -> R:
-            bound = signature(function).bind(*args, **options)
-            bound.apply_defaults()
-            given = bound.arguments
-            report, _ = given.pop("report"), given.pop("progress")
-            if report is not None and not isinstance(report, Report):
-                report = Report(report)
-            locations = {name: given.pop(name) for name in places}
-            none = nullcontext[Any]()
-            with report.run(command, locations, given) if report else none as entry:
-                before = _entry.set(entry)
-                try:
-                    return function(*args, **options)
-                finally:
-                    _entry.reset(before)
-
-        return run
-
-    return of
 
 
 class Report:
@@ -191,8 +143,8 @@ class Report:
     @contextmanager
     def run(
         self, command: str, places: Mapping[str, Any], options: Mapping[str, Any]
-    ) -> Iterator[dict[str, Any]]:
-        """Record a run, whose warnings follow at its end; see :func:`recorded`."""
+    ) -> Iterator[RunReport]:
+        """Record a run, also one that fails; its warnings follow at its end."""
         self._secrets |= secrets_in(*places.values(), *options.values())
         entry: dict[str, Any] = {
             "command": command,
@@ -208,7 +160,7 @@ class Report:
         try:
             with warnings.catch_warnings(record=True) as caught:
                 warnings.simplefilter("always", N5Warning)
-                yield entry
+                yield RunReport(entry)
             entry["status"] = entry["status"].replace("running", "ok")
         except BaseException as err:  # interrupted by the user, too
             notes, kind = getattr(err, "__notes__", ()), getattr(err, "kind", None)

@@ -16,13 +16,13 @@ import numpy as np
 from n5zarr._zarr import sync
 from n5zarr.arrays.boxes import box_shape, boxes
 from n5zarr.arrays.placing import read_on_host
-from n5zarr.arrays.stored_chunks import each_key, stored_chunks
+from n5zarr.arrays.stored_chunks import each_key
 from n5zarr.errors import N5Error
 from n5zarr.format.attributes import ATTRIBUTES_JSON
 from n5zarr.format.path import join
 from n5zarr.store.made_datasets import MadeDatasets
 from n5zarr.store.n5_store import N5Store
-from n5zarr.tools.evidence.report import entry_of_run
+from n5zarr.tools.jobs.nodes import count_blocks, name_of_type
 from n5zarr.tools.jobs.run import MAX_MEMORY
 
 if TYPE_CHECKING:
@@ -38,63 +38,39 @@ _LABELS = "the most frequent label of each voxel is hashed"
 _BLOCK = re.compile(r"c|(?:c[/.])?[0-9]+(?:[/.][0-9]+)*")  # its key below an array
 
 
-def add_arrays(
-    arrays: Mapping[str, Mapping[str, ArraySource]],
-    options: RunOptions,
-    *,
-    hashed: Sequence[str] = (),
-    max_memory: int = MAX_MEMORY,
-    keeps_going: bool = False,
-) -> None:
-    """Describe arrays in the report of the present run.
+@dataclass
+class RunReport:
+    """What a report says of one run; see the protocol in ``tools.jobs.reports``."""
 
-    Parameters
-    ----------
-    arrays : mapping
-        The arrays at each path by the name of their side, such as ``"source"``.
-    options : RunOptions
-        Where the tasks run.
-    hashed : sequence of str, optional
-        The sides whose values are hashed.
-    max_memory : int, optional
-        Bytes of elements that all workers together may hold.
-    keeps_going : bool, optional
-        Whether a damaged block is a note of the dataset instead of an error.
-    """
-    entry: Any = entry_of_run()
-    entry["datasets"], tasks = [], {}
-    n_at_once = 2 * max(1, min(options.n_at_once, len(arrays) * len(hashed)))
-    memory, disk = max_memory // n_at_once, shutil.disk_usage(gettempdir()).free // n_at_once
-    for path, sides in arrays.items():
-        described = {name: _described(array) for name, array in sides.items()}
-        shape = next(iter(sides.values())).shape
-        dataset = {"path": path, "shape": shape, "dimensions": shape[::-1], **described}
-        entry["datasets"].append(dataset)
-        for name in hashed:
-            tasks[_Hash(sides[name], memory, disk, keeps_going)] = described[name]
-    for task, found in options.each(_Hash.run, tasks, "hash", sum(task.n_bytes for task in tasks)):
-        tasks[task].update(found)
+    entry: dict[str, Any]
 
-
-def counted(array: ArraySource) -> tuple[int | None, int | None]:
-    """Count the blocks, chunks or shards of the grid, and those that are stored.
-
-    None if the storage does not tell.
-    """
-    listing = stored_chunks(array.values)
-    if listing is None:
-        return None, None
-    each = zip(array.shape, listing.unit, strict=True)
-    return math.prod(-(-n // max(1, own)) for n, own in each), sum(map(len, listing.rows))
-
-
-def name_of_type(dtype: np.dtype[Any]) -> str:
-    """Name a data type without its byte order: formats store different ones."""
-    return str(dtype if dtype.kind in _ANY_LENGTH else dtype.newbyteorder("="))
+    def add_arrays(
+        self,
+        arrays: Mapping[str, Mapping[str, ArraySource]],
+        options: RunOptions,
+        *,
+        hashed: Sequence[str] = (),
+        max_memory: int = MAX_MEMORY,
+        keeps_going: bool = False,
+    ) -> None:
+        """Describe arrays, and hash the values of some sides."""
+        datasets, tasks = self.entry["datasets"], {}
+        datasets.clear()
+        n_at_once = 2 * max(1, min(options.n_at_once, len(arrays) * len(hashed)))
+        memory, disk = max_memory // n_at_once, shutil.disk_usage(gettempdir()).free // n_at_once
+        for path, sides in arrays.items():
+            described = {name: _described(array) for name, array in sides.items()}
+            shape = next(iter(sides.values())).shape
+            datasets.append({"path": path, "shape": shape, "dimensions": shape[::-1], **described})
+            for name in hashed:
+                tasks[_Hash(sides[name], memory, disk, keeps_going)] = described[name]
+        total = sum(task.n_bytes for task in tasks)
+        for task, found in options.each(_Hash.run, tasks, "hash", total):
+            tasks[task].update(found)
 
 
 def _described(array: ArraySource) -> dict[str, JSON]:
-    n_blocks, n_stored = counted(array)
+    n_blocks, n_stored = count_blocks(array)
     n_bytes = n_blocks and array.stored and sum(map(_n_bytes, array.stored))
     return {
         "name": array.name or None,

@@ -32,7 +32,7 @@ from n5zarr.container.foreign import INCOMPLETE_JSON
 from n5zarr.container.options import require
 from n5zarr.errors import N5Error, option_error
 from n5zarr.format.path import join
-from n5zarr.rooms import asked
+from n5zarr.rooms import Door
 from n5zarr.storage.files import is_unfinished, stamp
 from n5zarr.storage.requests import (
     List,
@@ -46,7 +46,7 @@ from n5zarr.storage.requests import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
     from zarr.abc.store import Store
 
@@ -95,6 +95,11 @@ _SHARE = 20  # of the time of a run: what is lost if it is killed
 
 
 # ---------------------------------------------------------------------- the mark
+
+
+_STAMPS: Door[Callable[[Sequence[str]], Sequence[tuple[int, int] | None] | None]] = Door(
+    "speed", "stamps"
+)
 
 
 def read_incomplete(store: Store, path: str) -> dict[str, JSON] | None:
@@ -296,7 +301,8 @@ def _stamps(paths: Sequence[str]) -> Iterable[tuple[int, int] | None]:
 
     Inodes are left out: they differ on the machines of some network file systems.
     """
-    found: Iterable[tuple[int, int] | None] | None = asked("speed", "stamps", paths)
+    stamps = _STAMPS.found()
+    found = None if stamps is None else stamps(paths)
     return found or [None if each is None else (each[1], each[2]) for each in map(stamp, paths)]
 
 

@@ -3,23 +3,25 @@
 from __future__ import annotations
 
 import logging
+import math
 from itertools import batched
 from operator import ge
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 import zarr
 from zarr.abc.store import SupportsSyncStore
 
 from n5zarr._zarr import with_zarrs_pipeline
+from n5zarr.arrays.stored_chunks import stored_chunks
 from n5zarr.container.block_listing import stored_positions
 from n5zarr.container.options import require
 from n5zarr.container.walk import Walk
 from n5zarr.format.grid import block_path
 from n5zarr.format.order import N5Tuple, to_c
 from n5zarr.format.path import join
-from n5zarr.rooms import asked
+from n5zarr.rooms import Door
 from n5zarr.storage.requests import Ends, Steps, request_each
 from n5zarr.store.locating import locate
 from n5zarr.store.missing_nodes import existing_node
@@ -27,17 +29,19 @@ from n5zarr.store.n5_store import N5Store
 from n5zarr.tools.jobs.run import SMALL
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from n5zarr.container.block_listing import Ask
     from n5zarr.container.walk import WalkNode
     from n5zarr.format.attributes import DatasetAttributes
+    from n5zarr.images.source import ArraySource
     from n5zarr.storage.interface import Storage
     from n5zarr.storage.place import Place
     from n5zarr.zarr_view.dataset_view import DatasetView
 
 _log = logging.getLogger(__name__)
 
+_ANY_LENGTH = "OT"  # kinds of numpy's data types
 ENDS = 4096  # bytes at either end of a block that are read unless it is decoded
 
 
@@ -127,6 +131,11 @@ def block_tasks(store: N5Store, path: str, view: DatasetView, n: int) -> Iterato
     _log.info("%s: /%s: %d blocks", store, path, n_blocks)
 
 
+_READ_ENDS: Door[
+    Callable[[str, Sequence[N5Tuple], int, int], list[tuple[int, bytes, bytes] | None]]
+] = Door("speed", "ends of files")
+
+
 def ends_of_blocks(
     store: N5Store, path: str, positions: Sequence[N5Tuple], first: int, last: int
 ) -> list[tuple[int, bytes, bytes] | None]:
@@ -141,9 +150,10 @@ def ends_of_blocks(
     if root is None:
         return [None] * len(positions)
     directory = f"{root}/{join(path, '')}"
-    found: list[tuple[int, bytes, bytes] | None] | None
-    found = asked("speed", "ends of files", directory, positions, first, last)
-    return found or [None] * len(positions)
+    read_ends = _READ_ENDS.found()
+    if read_ends is None:
+        return [None] * len(positions)
+    return read_ends(directory, positions, first, last)
 
 
 def for_reading[T](values: T) -> T:
@@ -155,6 +165,23 @@ def for_reading[T](values: T) -> T:
     if not isinstance(values, zarr.Array) or isinstance(values.store, N5Store):
         return values
     return with_zarrs_pipeline(values) if isinstance(values.store, SupportsSyncStore) else values
+
+
+def count_blocks(array: ArraySource) -> tuple[int | None, int | None]:
+    """Count the blocks, chunks or shards of the grid, and those that are stored.
+
+    None if the storage does not tell.
+    """
+    listing = stored_chunks(array.values)
+    if listing is None:
+        return None, None
+    each = zip(array.shape, listing.unit, strict=True)
+    return math.prod(-(-n // max(1, own)) for n, own in each), sum(map(len, listing.rows))
+
+
+def name_of_type(dtype: np.dtype[Any]) -> str:
+    """Name a data type without its byte order: formats store different ones."""
+    return str(dtype if dtype.kind in _ANY_LENGTH else dtype.newbyteorder("="))
 
 
 # ---------------------------------------------------------------------- repairs

@@ -10,7 +10,7 @@ from n5zarr.arrays.boxes import n_boxes
 from n5zarr.codecs.compress import codec_of
 from n5zarr.container.options import check_compression, require
 from n5zarr.errors import ErrorsAt
-from n5zarr.rooms import asked
+from n5zarr.rooms import Door
 from n5zarr.storage.asking_once import asking_once
 from n5zarr.storage.place import place_of
 from n5zarr.tools.jobs.parts import Division
@@ -21,7 +21,7 @@ from n5zarr.tools.pyramid.model import Pyramid, PyramidLevel, PyramidOptions, ch
 from n5zarr.tools.pyramid.plan import LevelPlan
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from typing import Literal
 
     from n5zarr.format.lenient_json import JSON
@@ -33,6 +33,11 @@ if TYPE_CHECKING:
 _PARTS_OF_S0 = (
     "part, finish: expected none with to (--to); n5zarr convert (--part) copies a dataset to s0 of "
     "a group, beside which n5zarr pyramid (--part) writes levels"
+)
+
+
+_FIND_OME: Door[Callable[[Place, str, str], PyramidImage | None]] = Door(
+    "step", "levels of OME-Zarr"
 )
 
 
@@ -182,9 +187,8 @@ def build_pyramid(  # noqa: PLR0913 - one keyword for each choice
 def build_levels(place: Place, path: str, options: PyramidOptions) -> Pyramid:
     """Write levels beside the finest one; see :func:`build_pyramid`."""
     with asking_once():
-        image: PyramidImage | None = asked(
-            "step", "levels of OME-Zarr", place, path, options.convention
-        )
+        find_ome = _FIND_OME.found()
+        image = find_ome and find_ome(place, path, options.convention)
         image = image or find_finest(place, path, options)
     return _build(image, options)
 

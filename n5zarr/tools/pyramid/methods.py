@@ -26,13 +26,13 @@ from __future__ import annotations
 
 import math
 from itertools import pairwise, product
-from typing import TYPE_CHECKING, Literal, cast, get_args
+from typing import TYPE_CHECKING, Literal, Protocol, cast, get_args
 
 import numpy as np
 
 from n5zarr.arrays.boxes import boxes
 from n5zarr.container.options import require
-from n5zarr.rooms import asked
+from n5zarr.rooms import Door
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -89,6 +89,19 @@ def halo(method: Method, factors: Sequence[int]) -> tuple[int, ...]:
     return tuple(math.floor(_N_SIGMA * f / 3 + 0.5 - (f - 1) / 2) if f > 1 else 0 for f in factors)
 
 
+class _Cells(Protocol):
+    """Combines the elements of cells in compiled code."""
+
+    def can_do(self, dtype: np.dtype) -> bool:
+        """Whether it combines such elements."""
+
+    def combine(self, array: np.ndarray) -> np.ndarray:
+        """Return one element for each cell."""
+
+
+_CELLS: Door[Callable[[tuple[int, ...], str], _Cells]] = Door("speed", "cells")
+
+
 # infinities become NaN or stay, without a warning for each block
 @np.errstate(invalid="ignore", over="ignore")
 def downsample(
@@ -130,10 +143,10 @@ def downsample(
         return array[tuple(slice(None, None, f) for f in factors)].copy()
     if array.dtype.kind == "b":  # the mode is all of them
         return downsample(array.view("u1"), factors, "mode").view(array.dtype)
-    whole = asked("speed", "cells", tuple(factors), method)
+    fast = _CELLS.found()
+    whole = fast and fast(tuple(factors), method)
     if whole is not None and whole.can_do(array.dtype) and array.size:
-        combined: np.ndarray = whole.combine(array)
-        return combined
+        return whole.combine(array)
     combine = _COMBINE[method]
     out = np.empty([-(-n // f) for n, f in zip(array.shape, factors, strict=True)], array.dtype)
     for cells, cell in _alike(array.shape, factors):

@@ -30,7 +30,7 @@ from n5zarr.images.source import N5Blocks
 from n5zarr.metadata.geometry import geometry
 from n5zarr.metadata.levels import describe_group, is_level
 from n5zarr.metadata.set_geometry import set_geometry
-from n5zarr.rooms import needed
+from n5zarr.rooms import Door
 from n5zarr.storage.requests import Remove, RemoveTree, list_each, put_each, request_each
 from n5zarr.tools.convert.source_files import described_dataset
 from n5zarr.tools.convert.target_n5 import N5Target
@@ -41,7 +41,7 @@ from n5zarr.zarr_view.element import Content
 from n5zarr.zarr_view.record import Record
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from n5zarr.container.axes import Placed
     from n5zarr.conventions.model import Axis
@@ -52,6 +52,9 @@ if TYPE_CHECKING:
     from n5zarr.tools.pyramid.methods import Method
     from n5zarr.tools.pyramid.model import ChosenLevel
 
+_DESCRIBE_LABELS: Door[Callable[[N5Store, str, Mapping[str, JSON]], None]] = Door(
+    "step", "describe a label source"
+)
 _BY_FACTORS = ("bdv", "factors", "paintera")
 """Conventions that place levels by factors, relative to s0 in the group or an XML."""
 
@@ -283,8 +286,7 @@ class N5Image(PyramidImage):
             written = {"s0": first, **written}
         describe_group(store, self.group, written)
         if wanted.method == "multiset":
-            describe = needed("step", "describe a label source")
-            describe(store, self.group, self.placed.view.dataset.attributes)
+            _DESCRIBE_LABELS.needed()(store, self.group, self.placed.view.dataset.attributes)
 
     @override
     def warn(self, levels: Sequence[Level], method: Method) -> None:

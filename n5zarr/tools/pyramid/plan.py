@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from itertools import pairwise
 from time import monotonic
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
@@ -19,7 +19,7 @@ from n5zarr.container.options import require
 from n5zarr.format.grid import is_block_name
 from n5zarr.format.path import join
 from n5zarr.format.raw_json import RawObject
-from n5zarr.rooms import needed
+from n5zarr.rooms import Door
 from n5zarr.storage.requests import Remove, read_each, request_each
 from n5zarr.tools.jobs.incomplete import (
     MAX_MEMORY,
@@ -40,11 +40,32 @@ if TYPE_CHECKING:
     from n5zarr.tools.jobs.parts import Division
     from n5zarr.tools.jobs.run import RunOptions
     from n5zarr.tools.pyramid.image import Level, PyramidImage, Wanted
+    from n5zarr.tools.pyramid.methods import Method
     from n5zarr.tools.pyramid.work import Pass
 
 _WORKING = 16  # bytes that methods need for each element of a cell, beside the element
 _PART_WORKERS = 256  # for which parts divide their pass, whatever their number
 _AGAIN = 1.0  # seconds between checks whether another run has begun
+
+
+class MakeMultisetPass(Protocol):
+    """Makes the pass that computes one level of label multisets."""
+
+    def __call__(  # noqa: PLR0913 - the fields of a pass
+        self,
+        *,
+        image: PyramidImage,
+        source: Level,
+        levels: tuple[Level, ...],
+        region: tuple[int, ...],
+        method: Method,
+        max_entries: int,
+        memory: int,
+    ) -> Pass:
+        """Make it."""
+
+
+_MULTISET_PASS: Door[MakeMultisetPass] = Door("step", "levels of label multisets")
 
 
 @dataclass(frozen=True)
@@ -174,7 +195,7 @@ class LevelPlan:
         if self.wanted.method != "multiset":
             return next_pass(self.image, source, self.levels[n_made:], limits)
         level = self.levels[n_made]  # block by block
-        made: Pass = needed("step", "levels of label multisets")(
+        return _MULTISET_PASS.needed()(
             image=self.image,
             source=source,
             levels=(level,),
@@ -183,7 +204,6 @@ class LevelPlan:
             max_entries=self.wanted.max_entries,
             memory=limits.memory,
         )
-        return made
 
     def _unchanged(
         self,

@@ -22,12 +22,14 @@ import numpy as np
 from n5zarr.arrays.boxes import box_at, boxes, places_in
 from n5zarr.arrays.placing import read_on_host
 from n5zarr.errors import N5Error, N5UnrepresentableError
-from n5zarr.rooms import asked
+from n5zarr.rooms import Door
 from n5zarr.tools.jobs.incomplete import Piece, seal
 from n5zarr.tools.pyramid.methods import downsample, halo
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
+
+    from zarr.types import AnyArray
 
     from n5zarr.arrays.boxes import BoxSlices
     from n5zarr.tools.convert.target import ArrayTarget
@@ -55,6 +57,17 @@ class PassTask(NamedTuple):
     stored: np.ndarray
     done: tuple[frozenset[str], ...]
     n_bytes: int
+
+
+_READ_CELLS: Door[
+    Callable[
+        [
+            AnyArray, BoxSlices, tuple[int, ...], str, np.ndarray,
+            Callable[[np.ndarray], np.ndarray],
+        ],
+        bool,
+    ]
+] = Door("speed", "cells of blocks")  # fmt: skip
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -205,8 +218,8 @@ class _Work:
         """Compute a part of the first level from blocks, without an array of their elements."""
         method = self.job.method
         combine = partial(downsample, factors=factors, method=method)
-        asks = self.source, wanted, tuple(factors), method, out, combine
-        return bool(asked("speed", "cells of blocks", *asks))
+        read = _READ_CELLS.found()
+        return read is not None and read(self.source, wanted, tuple(factors), method, out, combine)
 
     def _stored_for(self, number: int, region: BoxSlices) -> np.ndarray:
         """Tell on which of the stored blocks of the source a region of a level depends."""

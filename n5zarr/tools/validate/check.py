@@ -9,24 +9,24 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import batched, islice
-from typing import TYPE_CHECKING, Protocol, get_args
+from typing import TYPE_CHECKING, get_args
 
 from n5zarr.container.node_names import Broken
 from n5zarr.container.nodes import read_document
-from n5zarr.container.walk import Unreadable, Walk, WalkNode
+from n5zarr.container.walk import PathPatterns, Unreadable, Walk, WalkNode
 from n5zarr.conventions.levels import listed_levels
 from n5zarr.errors import N5Error
 from n5zarr.format.attributes import DatasetAttributes, GroupAttributes, parse_attributes
 from n5zarr.format.grid import is_block_name
 from n5zarr.format.path import join
-from n5zarr.rooms import asked
 from n5zarr.storage.asking_once import asking_once
 from n5zarr.storage.place import place_of
 from n5zarr.storage.requests import list_each
 from n5zarr.store.locating import locate
 from n5zarr.store.missing_nodes import existing_node
-from n5zarr.tools.evidence.report import recorded
+from n5zarr.tools.convert.places import open_source
 from n5zarr.tools.jobs.parts import Division
+from n5zarr.tools.jobs.reports import recorded, report_of_run
 from n5zarr.tools.jobs.run import RunOptions
 from n5zarr.tools.validate.batches import Batch, CheckTask, check_batches, size_finding
 from n5zarr.tools.validate.documents import (
@@ -35,10 +35,10 @@ from n5zarr.tools.validate.documents import (
     check_is_object,
     check_version_form,
 )
-from n5zarr.tools.validate.evidence import describe_check
 from n5zarr.tools.validate.files import check_group_files, list_blocks
 from n5zarr.tools.validate.findings import Severity, Validation, finding
 from n5zarr.tools.validate.gaps import Gaps, StoredGrid
+from n5zarr.tools.validate.of_rooms import check_of_room
 from n5zarr.tools.validate.state import open_state
 from n5zarr.zarr_view.dataset_view import DatasetView
 
@@ -51,10 +51,11 @@ if TYPE_CHECKING:
     from n5zarr.storage.place import Backend, Location, Place
     from n5zarr.store.locating import Located
     from n5zarr.store.n5_store import N5Store
-    from n5zarr.tools.evidence.report import Reported
+    from n5zarr.tools.jobs.reports import Reported
     from n5zarr.tools.jobs.run import Progress, Scheduler
     from n5zarr.tools.validate.batches import BatchReport
     from n5zarr.tools.validate.findings import Finding
+    from n5zarr.tools.validate.of_rooms import Check
     from n5zarr.tools.validate.state import State
 
 _BLOCKS = 256  # in a task
@@ -136,8 +137,25 @@ def validate(  # noqa: PLR0913 - one keyword for each option
     check = _checker(place, path, deep=deep, expect_complete=expect_complete)
     run = RunOptions(scheduler, n_workers, progress, Division.of(part, finish=finish))
     done = _validation(check, sorted(check.run(run, state), key=_rank), time.monotonic() - start)
-    describe_check(done, replace(place, path=join(place.path, path)), run)
+    _report(done, replace(place, path=join(place.path, path)), run)
     return done
+
+
+def _report(done: Validation, place: Place, run: RunOptions) -> None:
+    """Add findings and arrays to the report, if there is one, and hashes if blocks were decoded."""
+    if (report := report_of_run()) is None:
+        return
+    result, entry = done.to_json(), report.entry
+    entry["findings"], entry["status"] = result["findings"], "ok" if done.ok else "problems"
+    entry["result"] = {name: result[name] for name in ("n_groups", "n_datasets", "by_severity")}
+    if run.division.part is not None:
+        return
+    with suppress(N5Error):  # which is a finding
+        tree = open_source(place, 3, PathPatterns())
+        entry["skipped"] = [{"path": p, "reason": str(err)} for p, err in tree.refused.items()]
+        arrays = {path: {"location": array} for path, array in tree.arrays.items()}
+        hashed = ["location"] if done.deep else ()
+        report.add_arrays(arrays, run, hashed=hashed, keeps_going=True)
 
 
 def _validation(check: Check, findings: Iterable[Finding], seconds: float) -> Validation:
@@ -184,11 +202,7 @@ def find_problems(  # noqa: PLR0913 - one keyword for each option
 def _checker(place: Place, path: str, *, deep: bool, expect_complete: bool) -> Check:
     """Return a check of what is at a location."""
     options = {"deep": deep, "expect_complete": expect_complete}
-    # the room of projects is imported only if there may be one
-    steps = ["check of a project"] * place.is_named("bdv") + ["check of OME-Zarr"]
-    found = (asked("step", each, place, path, **options) for each in steps)
-    other: Check | None = next(filter(None, found), None)
-    return other or check_of(locate(place, path), **options)
+    return check_of_room(place, path, **options) or check_of(locate(place, path), **options)
 
 
 def check_of(located: Located, *, deep: bool, expect_complete: bool) -> ContainerCheck:
@@ -199,27 +213,6 @@ def check_of(located: Located, *, deep: bool, expect_complete: bool) -> Containe
 
 def _rank(each: Finding) -> tuple[object, ...]:
     return _ORDER.index(each.severity), each.path, each.kind, each.block or (), each.file or ""
-
-
-class Check(Protocol):
-    """A check of what is at a location, while it runs."""
-
-    counts: Counter[str]
-    gaps: Gaps
-    deep: bool
-
-    @property
-    def name(self) -> str:
-        """Name of the container or hierarchy."""
-
-    @property
-    def path(self) -> str:
-        """The node at which it begins."""
-
-    def run(
-        self, run: RunOptions, state: str | os.PathLike[str] | None = None
-    ) -> Iterator[Finding]:
-        """Yield each finding as soon as possible."""
 
 
 @dataclass

@@ -11,8 +11,8 @@ from zarr.buffer import cpu
 
 from n5zarr._zarr import sync
 from n5zarr.container.options import check_option, require
-from n5zarr.rooms import needed
 from n5zarr.storage.asking_once import asking_once
+from n5zarr.storage.opening import OPEN_URL
 from n5zarr.storage.place import Place, place_of
 from n5zarr.storage.secrets import named
 from n5zarr.storage.url import is_url, local_path, split_query
@@ -251,8 +251,7 @@ class _Target:
             address, query = split_query(self.out)
             folder, _, name = address.rstrip("/").rpartition("/")
             there = Place(folder + query, "", self.options, "fsspec")
-            open_url = needed("server", "URL")
-            store, _ = open_url(there, read_only=True, forbidden_is_missing=True)
+            store, _ = OPEN_URL.needed()(there, read_only=True, forbidden_is_missing=True)
             key = name if is_json else f"{name}/{DOCUMENT}"
             value = sync(store.get(key, cpu.buffer_prototype))
             document = None if value is None else value.to_bytes()

@@ -28,7 +28,7 @@ from n5zarr._zarr import sync
 from n5zarr.container.options import require
 from n5zarr.errors import N5UnsupportedError, import_optional
 from n5zarr.format.path import join
-from n5zarr.rooms import needed
+from n5zarr.storage.opening import OPEN_URL
 from n5zarr.storage.place import Place
 from n5zarr.storage.secrets import named
 from n5zarr.storage.url import is_url, local_path
@@ -138,8 +138,8 @@ class JsonWriter(Writer):
             Path(self._partial).replace(local_path(self._out))
             return
         folder, _, name = self._out.rpartition("/")
-        there, open_url = Place(folder, "", self._options, "fsspec"), needed("server", "URL")
-        store, _ = open_url(there, read_only=False, forbidden_is_missing=False)
+        there = Place(folder, "", self._options, "fsspec")
+        store, _ = OPEN_URL.needed()(there, read_only=False, forbidden_is_missing=False)
         sync(store.set(name, cpu.Buffer.from_bytes(Path(self._partial).read_bytes())))
         self.close()
 
