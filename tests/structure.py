@@ -46,6 +46,7 @@ LAYERS = (
     "storage",
     "container",
     "store",
+    "shown",
     "metadata",
     "arrays",
     "fast",

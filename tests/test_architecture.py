@@ -35,7 +35,7 @@ MODULES = read_modules(REPOSITORY)
 RANK = {name: rank for rank, name in enumerate(LAYERS)}
 # What is no subject of its own: the package's names, its command, the private names of zarr.
 BESIDES = {"__init__", "__main__", "_zarr"}
-MAX_NAMES = 24  # 17 of the core and of tools, the list of what rooms add, and each room
+MAX_NAMES = 25  # 18 of the core and of tools, the list of what rooms add, and each room
 MAX_FUNCTION = 60  # lines, with its docstring
 MAX_WORDS = 2500  # of CONTRIBUTING.md, with the map
 

@@ -28,9 +28,9 @@ from n5zarr.format.data_type import DataType
 from n5zarr.format.grid import automatic_block_size
 from n5zarr.format.order import CTuple, N5Tuple, to_n5
 from n5zarr.format.path import join, normalize_path
+from n5zarr.shown.made_datasets import MadeDataset
+from n5zarr.shown.zarr_datasets import open_zarr_array, read_node, zarr_dataset
 from n5zarr.storage.confined import confined
-from n5zarr.store.made_datasets import MadeDataset
-from n5zarr.store.zarr_datasets import open_zarr_array, read_node, zarr_dataset
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -16,10 +16,10 @@ from n5zarr.conventions.model import MisfitError, Node, downsampling_factors, le
 from n5zarr.errors import option_error
 from n5zarr.format.order import N5Tuple, to_c
 from n5zarr.format.path import join
+from n5zarr.shown.made_datasets import MadeDataset
+from n5zarr.shown.zarr_datasets import open_zarr_array, zarr_dataset
 from n5zarr.storage.confined import confined
-from n5zarr.store.made_datasets import MadeDataset
 from n5zarr.store.n5_store import N5Store
-from n5zarr.store.zarr_datasets import open_zarr_array, zarr_dataset
 from n5zarr.zarr_view.dataset_view import DatasetView
 
 if TYPE_CHECKING:

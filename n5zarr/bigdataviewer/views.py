@@ -13,11 +13,11 @@ from n5zarr.conventions.bdv import view_of
 from n5zarr.errors import N5Warning
 from n5zarr.format.attributes import ATTRIBUTES_JSON, GroupAttributes
 from n5zarr.format.path import join
+from n5zarr.shown.made_datasets import MadeDatasets
 from n5zarr.storage.not_found import NotFoundError
 from n5zarr.storage.requests import List, read_each
 from n5zarr.store.info import ranges
 from n5zarr.store.locating import Located
-from n5zarr.store.made_datasets import MadeDatasets
 from n5zarr.zarr_view.dataset_view import DatasetView
 
 if TYPE_CHECKING:

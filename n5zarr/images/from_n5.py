@@ -13,9 +13,9 @@ from n5zarr.container.walk import PathPatterns, Unreadable
 from n5zarr.format.path import join
 from n5zarr.images.source import ArraySource, N5Blocks, SourceTree
 from n5zarr.store.locating import Located, locate
-from n5zarr.store.made_datasets import MadeDatasets
 from n5zarr.store.missing_nodes import selected_nodes
 from n5zarr.store.n5_store import N5Store
+from n5zarr.store.shown_store import ShownStore
 from n5zarr.zarr_view.dataset_view import DatasetView
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ def _tree(
             refused[below] = found.node.error
         elif isinstance(found.node, DatasetView):
             array = _n5_array(shown, found.path, found.node, zarr_format)
-            if isinstance(shown.store, MadeDatasets):
+            if isinstance(shown.store, ShownStore):
                 # blocks that are made of chunks are raw, and copies of them would be
                 array = replace(array, encoded=None, blocks=None, compression=None)
             arrays[below] = array

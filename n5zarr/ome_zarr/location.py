@@ -16,13 +16,13 @@ from n5zarr.format.foreign import ZARR_DOCUMENTS, Foreign
 from n5zarr.format.path import groups_above, join, normalize_path
 from n5zarr.images.ome_documents import is_cosem, ome_part, scene_in
 from n5zarr.ome_zarr.shown_as_n5 import OmeImages
+from n5zarr.shown.made_datasets import MadeDatasets
 from n5zarr.storage.opening import open_storage
 from n5zarr.storage.place import Place
 from n5zarr.storage.requests import read_each
 from n5zarr.storage.url import is_chain
 from n5zarr.store.locating import Located
 from n5zarr.store.location import named_root, split_at_topmost
-from n5zarr.store.made_datasets import MadeDatasets
 from n5zarr.store.n5_store import N5Store
 
 if TYPE_CHECKING:

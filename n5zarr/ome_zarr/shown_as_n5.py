@@ -29,10 +29,10 @@ from n5zarr.images.ome_documents import (
     read_levels,
 )
 from n5zarr.ome_zarr.scene import images_needed, placed, read_scene
+from n5zarr.shown.made_datasets import MadeDataset, MadeDatasets
+from n5zarr.shown.zarr_datasets import open_zarr_array, read_node, zarr_dataset
 from n5zarr.storage.confined import confined
 from n5zarr.storage.services import service_of
-from n5zarr.store.made_datasets import MadeDataset, MadeDatasets
-from n5zarr.store.zarr_datasets import open_zarr_array, read_node, zarr_dataset
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

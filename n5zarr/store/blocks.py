@@ -31,8 +31,8 @@ from n5zarr.storage.not_found import NotFoundError
 from n5zarr.storage.place import place_of
 from n5zarr.storage.requests import Put, read_key, request_each
 from n5zarr.store.locating import open_container
-from n5zarr.store.made_datasets import check_stored
 from n5zarr.store.missing_nodes import datasets_below, existing_node
+from n5zarr.store.shown_store import check_stored
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

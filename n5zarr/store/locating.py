@@ -15,9 +15,9 @@ from n5zarr.format.path import join, normalize_path
 from n5zarr.rooms import ADDED, Door
 from n5zarr.storage.not_found import NotFoundError
 from n5zarr.store.location import check_writable_store, root_of
-from n5zarr.store.made_datasets import MadeDatasets
 from n5zarr.store.missing_nodes import existing_node
 from n5zarr.store.n5_store import N5Store
+from n5zarr.store.shown_store import ShownStore
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -132,7 +132,7 @@ def locate(place: Place, path: str = "", formats: Iterable[str] = ADDED["locatio
         The location; of N5 if nothing tells another format.
     """
     is_xml = place.is_named("bdv")  # which only names tell; without need, no room is imported
-    if isinstance(place.location, N5Store | MadeDatasets) or (place.is_named("n5") and not is_xml):
+    if isinstance(place.location, N5Store | ShownStore) or (place.is_named("n5") and not is_xml):
         return Located("n5", place, path)
     for name in formats:
         if name == "bdv" and not is_xml:

@@ -18,7 +18,7 @@ from n5zarr.format.path import join
 from n5zarr.storage.opening import open_storage
 from n5zarr.storage.requests import read_key
 from n5zarr.storage.url import is_chain, split_query
-from n5zarr.store.made_datasets import MadeDatasets
+from n5zarr.store.shown_store import ShownStore
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
@@ -182,6 +182,6 @@ def check_writable_store(store: N5Store, where: str = "") -> None:
     if store.read_only:
         shown = store.storage.store
         message = "expected a writable store, got a read-only one; n5zarr.convert copies it"
-        if isinstance(shown, MadeDatasets):
+        if isinstance(shown, ShownStore):
             message = shown.refusal
         raise N5UnsupportedError(message, kind="read-only", where=where or str(store))

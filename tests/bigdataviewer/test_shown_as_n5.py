@@ -17,7 +17,7 @@ from n5zarr.bigdataviewer.shown_as_n5 import BdvImages
 from n5zarr.errors import N5FormatError
 from n5zarr.format.data_type import DataType
 from n5zarr.format.order import N5Tuple
-from n5zarr.store.made_datasets import MadeDataset
+from n5zarr.shown.made_datasets import MadeDataset
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Sequence

@@ -17,8 +17,8 @@ from n5zarr.errors import N5Warning, option_error
 from n5zarr.format.path import groups_above, join
 from n5zarr.images.ome_documents import arrays_of_images, named_nodes
 from n5zarr.images.source import ArraySource, N5Blocks, SourceTree
+from n5zarr.shown.java_zarr import JavaZarrStore, in_own_store
 from n5zarr.storage.requests import list_each
-from n5zarr.store.java_zarr import JavaZarrStore, in_own_store
 from n5zarr.store.locating import open_container
 from n5zarr.store.missing_nodes import existing_node, selected_nodes
 from n5zarr.store.n5_store import N5Store

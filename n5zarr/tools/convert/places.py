@@ -21,10 +21,10 @@ from n5zarr.images.from_n5 import n5_tree
 from n5zarr.images.ome import DEFAULT_VERSION, OME_FORMATS
 from n5zarr.images.source import SourceTree
 from n5zarr.rooms import ADDED, Door
+from n5zarr.shown.java_zarr import JavaZarrStore, zarr_documents
 from n5zarr.storage.opening import open_storage
 from n5zarr.storage.place import Place
 from n5zarr.storage.secrets import named
-from n5zarr.store.java_zarr import JavaZarrStore, zarr_documents
 from n5zarr.store.locating import Located, locate, open_container
 from n5zarr.store.location import named_root, split_place
 from n5zarr.store.n5_store import N5Store

@@ -19,9 +19,9 @@ from n5zarr.format.raw_json import strict
 from n5zarr.images.find import images_in
 from n5zarr.images.from_n5 import n5_tree
 from n5zarr.metadata.geometry import described
+from n5zarr.shown.java_zarr import JavaZarrStore, in_own_store, zarr_documents
 from n5zarr.storage.asking_once import asking_once
 from n5zarr.storage.place import place_of
-from n5zarr.store.java_zarr import JavaZarrStore, in_own_store, zarr_documents
 from n5zarr.store.locating import locate
 from n5zarr.store.missing_nodes import existing_node
 from n5zarr.store.n5_store import N5Store

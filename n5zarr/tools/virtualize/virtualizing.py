@@ -17,7 +17,7 @@ from n5zarr.storage.place import Place, place_of
 from n5zarr.storage.secrets import named
 from n5zarr.storage.url import is_url, local_path, split_query
 from n5zarr.store.locating import open_container
-from n5zarr.store.made_datasets import check_stored
+from n5zarr.store.shown_store import check_stored
 from n5zarr.tools.jobs.run import RunOptions
 from n5zarr.tools.virtualize.layout import VirtualArray, VirtualGroup, members_of
 from n5zarr.tools.virtualize.parquet import DOCUMENT, ParquetWriter

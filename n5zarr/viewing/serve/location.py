@@ -16,11 +16,11 @@ from n5zarr.errors import N5UnrepresentableError
 from n5zarr.format.path import join
 from n5zarr.images.find import images_in
 from n5zarr.images.from_n5 import n5_tree
+from n5zarr.shown.made_datasets import MadeDatasets
 from n5zarr.storage.asking_once import asking_once
 from n5zarr.storage.confined import ConfinedStore, is_confined
 from n5zarr.storage.place import place_of
 from n5zarr.store.locating import locate
-from n5zarr.store.made_datasets import MadeDatasets
 from n5zarr.store.missing_nodes import existing_node
 from n5zarr.store.n5_store import N5Store
 from n5zarr.zarr_view.dataset_view import DatasetView

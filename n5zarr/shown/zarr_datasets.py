@@ -19,8 +19,8 @@ from n5zarr.errors import N5UnsupportedError, option_error
 from n5zarr.format.data_type import DataType
 from n5zarr.format.order import CTuple, N5Tuple, to_c, to_n5
 from n5zarr.format.path import join
-from n5zarr.store.java_zarr import JavaZarrStore, in_own_store
-from n5zarr.store.made_datasets import MadeDataset
+from n5zarr.shown.java_zarr import JavaZarrStore, in_own_store
+from n5zarr.shown.made_datasets import MadeDataset
 from n5zarr.zarr_view.keys import ChunkNames
 
 if TYPE_CHECKING:

@@ -10,9 +10,8 @@ import json
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, ClassVar, override
+from typing import TYPE_CHECKING, override
 
-from zarr.abc.store import Store
 from zarr.buffer import cpu
 
 from n5zarr.codecs.block import encode_payload
@@ -24,6 +23,7 @@ from n5zarr.format.order import to_c
 from n5zarr.format.path import join
 from n5zarr.storage.ending import on_thread
 from n5zarr.store.buffers import as_buffer
+from n5zarr.store.shown_store import ShownStore
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
@@ -101,34 +101,15 @@ class MadeDataset(ABC):
         return await on_thread(encode_payload, await self.values(box), self.data_type, Raw())
 
 
-def check_stored(store: Store, where: str, way: str) -> None:
-    """Raise if a store only shows other data as N5, so that no blocks of N5 are stored.
-
-    Raises
-    ------
-    N5UnsupportedError
-        The blocks are made when they are read (``kind="option"``).
-    """
-    if isinstance(store, MadeDatasets):
-        message = f"expected stored blocks of N5, got data of another format; {way}"
-        raise N5UnsupportedError(message, kind="option", where=where)
-
-
-class MadeDatasets(Store):
+class MadeDatasets(ShownStore):
     """A container of datasets that are made when they are read; read only.
 
     Documents are read once: no program may write the data meanwhile.
-
-    Attributes
-    ----------
-    refusal : str
-        Message for a write: what is expected, and the way out.
     """
 
     supports_listing = True
     supports_writes = False
     supports_deletes = False
-    refusal: ClassVar[str]
 
     def __init__(self) -> None:
         super().__init__(read_only=True)
