@@ -6,10 +6,12 @@ axes is an error, since positions along one axis would depend on another.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from n5zarr.conventions.levels import applied_after, diagonal_of, entries_of
 from n5zarr.conventions.model import (
+    Convention,
     Geometry,
     MisfitError,
     Node,
@@ -25,8 +27,6 @@ if TYPE_CHECKING:
 
     from n5zarr.conventions.levels import Steps
     from n5zarr.format.lenient_json import JSON
-
-KEYS = ("spatialTransform",)
 
 
 def read(node: Node) -> Geometry | None:
@@ -57,7 +57,6 @@ def _read(node: Node, spatial: Mapping[str, JSON]) -> Geometry | None:
     units = [axis.get("unit", unit) for axis in entries]
     complete = len(names) == node.ndim
     return Geometry(
-        convention="canonical",
         axes=axes_of(
             node.ndim,
             names=names if complete else None,
@@ -116,3 +115,12 @@ def _sequence(transforms: JSON, ndim: int) -> Steps | None:
             return None
         found = applied_after(found, steps)
     return found
+
+
+CANONICAL = Convention(
+    name="canonical",
+    read=read,
+    objects=("spatialTransform",),
+    group_keys=("multiscales",),
+)
+CANONICAL_OF_GROUP = replace(CANONICAL, read=read_group)
