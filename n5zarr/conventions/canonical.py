@@ -6,7 +6,6 @@ axes is an error, since positions along one axis would depend on another.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from n5zarr.conventions.levels import applied_after, diagonal_of, entries_of
@@ -123,4 +122,3 @@ CANONICAL = Convention(
     objects=("spatialTransform",),
     group_keys=("multiscales",),
 )
-CANONICAL_OF_GROUP = replace(CANONICAL, read=read_group)

@@ -61,10 +61,9 @@ def describe_axes(
     N5UnrepresentableError
         The convention is unknown or read-only (``kind="option"``).
     """
-    write = WRITTEN.get(convention)
-    if write is None:
+    if convention not in WRITTEN:
         raise option_error(f"convention: expected one of {', '.join(WRITTEN)}, got {convention!r}")
-    return write(axes, path, first)
+    return WRITTEN[convention](axes, path, first)
 
 
 def describe_levels(

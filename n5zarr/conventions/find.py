@@ -90,7 +90,7 @@ def _geometry_of_finest(node: Node) -> Geometry | None:
     return find_geometry(node.first).geometry
 
 
-# in the order in which they are tried, some once more for attributes of groups
+# in the order in which they are tried, three once more for attributes of groups
 CONVENTIONS = (
     cosem.COSEM,
     render.RENDER,
@@ -98,12 +98,12 @@ CONVENTIONS = (
     canonical.CANONICAL,
     bdv.BDV,
     ngff.NGFF,
-    canonical.CANONICAL_OF_GROUP,
+    replace(canonical.CANONICAL, read=canonical.read_group),
     funlib.FUNLIB,
-    n5viewer.N5VIEWER_OF_GROUP,
+    replace(n5viewer.N5VIEWER, read=n5viewer.read_group),
     neuroglancer.NEUROGLANCER,
     paintera.PAINTERA,
-    funlib.FUNLIB_OF_GROUP,
+    replace(funlib.FUNLIB, read=funlib.read_group),
     imagej.IMAGEJ,
     ilastik.ILASTIK,
     fused.FUSED,
@@ -111,12 +111,16 @@ CONVENTIONS = (
     Convention(name="names", read=_names_only),
     Convention(name="shapes", read=_by_shapes, problems=problems_of_factors),
 )
-BY_NAME = {each.name: each for each in reversed(CONVENTIONS)}
+BY_NAME = {each.name: each for each in reversed(CONVENTIONS)}  # the first of a name
 PLACING_KEYS = frozenset(key for each in CONVENTIONS for key in each.placing_keys)
 GROUP_KEYS = frozenset(key for each in CONVENTIONS for key in each.group_keys)
 _PER_AXIS = {key for each in CONVENTIONS for key in each.per_axis}
 _LISTS = {key for each in CONVENTIONS for key in each.lists}
 _OBJECTS = {key for each in CONVENTIONS for key in each.objects}
+_TURNED = (
+    "the registration turns or shears: positions are along the axes of the view, and "
+    "the attribute 'registration' has the matrix that maps them to the world"
+)
 
 
 class GeometryAndProblems(NamedTuple):
@@ -161,17 +165,9 @@ def find_geometry(node: Node, convention: str | None = None) -> GeometryAndProbl
         problems += n5viewer.problems_of(node)
     if geometry is not None:
         geometry = replace(geometry, axes=_sensible(geometry.axes, problems), node=node)
-        problems += _problems_of(node, geometry)
+        problems += BY_NAME[geometry.convention].problems(node)
+        problems += [_TURNED] if geometry.rest else []
     return GeometryAndProblems(geometry, tuple(dict.fromkeys(problems)))
-
-
-def _problems_of(node: Node, geometry: Geometry) -> Iterator[str]:
-    yield from BY_NAME[geometry.convention].problems(node)
-    if geometry.rest:
-        yield (
-            "the registration turns or shears: positions are along the axes of the view, and "
-            "the attribute 'registration' has the matrix that maps them to the world"
-        )
 
 
 def problems_of_level(geometry: Geometry | None) -> Iterator[str]:

@@ -175,4 +175,3 @@ FUNLIB = Convention(
     group_keys=_KEYS,
     problems=problems_of_factors,
 )
-FUNLIB_OF_GROUP = replace(FUNLIB, read=read_group)

@@ -195,4 +195,3 @@ N5VIEWER = Convention(
     placing_keys=("pixelResolution",),
     problems=problems_of_factors,
 )
-N5VIEWER_OF_GROUP = replace(N5VIEWER, read=read_group)

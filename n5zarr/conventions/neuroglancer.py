@@ -55,9 +55,8 @@ def read(node: Node) -> Geometry | None:
     resolution, units, is_own = _resolution(node)
     objects = [mapping(a.get("coordinateArrays")) for a in (node.attributes, *_groups_above(node))]
     labels = next(filter(None, objects), {})
-    if units is None and (names is None or (resolution is None and not labels)):
-        return None
-    if resolution is None and names is None:
+    are_names = units is None and resolution is None and not labels
+    if are_names or (names is None and (units is None or resolution is None)):
         return None
     base = resolution or (1.0,) * node.ndim
     factors = downsampling_factors(node) if is_own else factors_to_first(node, names)
