@@ -20,8 +20,8 @@ from n5zarr.codecs.compress import codec_of
 from n5zarr.codecs.strings import join_strings
 from n5zarr.container.options import check_compression
 from n5zarr.conventions.axis_names import check_distinct
-from n5zarr.conventions.describe import Written
-from n5zarr.conventions.model import axes_of
+from n5zarr.conventions.find import PLACING_KEYS
+from n5zarr.conventions.model import Written, axes_of
 from n5zarr.conventions.neuroglancer import KEYS
 from n5zarr.errors import N5UnrepresentableError, option_error
 from n5zarr.format.grid import automatic_block_size
@@ -252,7 +252,7 @@ def _describe_axes(
     placed: dict[str, JSON] = {
         name: list(values) for name, values in per_axis.items() if name != "axes"
     }
-    if not placed or {*KEYS, "transform"} & attributes.keys():
+    if not placed or (KEYS | PLACING_KEYS) & attributes.keys():
         return Written(placed)
     _check_texts("units", per_axis.get("units"))
     axes = axes_of(

@@ -31,7 +31,8 @@ from n5zarr.container.options import require
 from n5zarr.conventions.bdv import read
 from n5zarr.conventions.describe import describe_setup
 from n5zarr.conventions.find import problems_of_level
-from n5zarr.conventions.model import Axis, MisfitError, Node, downsampling_factors
+from n5zarr.conventions.levels import downsampling_factors
+from n5zarr.conventions.model import Axis, MisfitError, Node
 from n5zarr.errors import option_error
 from n5zarr.format.attributes import ATTRIBUTES_JSON
 from n5zarr.format.order import N5Tuple, present

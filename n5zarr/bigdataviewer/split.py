@@ -11,8 +11,8 @@ from itertools import product
 from typing import TYPE_CHECKING, Any, override
 
 from n5zarr.bigdataviewer.levels import NO_LEVELS, StoredLevels
-from n5zarr.conventions.levels import factors_in_json
-from n5zarr.conventions.model import MisfitError, Node, downsampling_factors, level_of
+from n5zarr.conventions.levels import downsampling_factors, factors_in_json
+from n5zarr.conventions.model import MisfitError, Node, level_of
 from n5zarr.errors import option_error
 from n5zarr.format.order import N5Tuple, to_c
 from n5zarr.format.path import join

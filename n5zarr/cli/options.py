@@ -14,6 +14,7 @@ import typer
 from rich.logging import RichHandler
 
 from n5zarr.cli.messages import console, is_quiet
+from n5zarr.conventions.describe import WRITTEN
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -242,6 +243,7 @@ _BY_TYPE: Mapping[str, Mapping[str, Any]] = {
     "sequence of str": {"type": list[str] | None},
     "sequence of slice": {"type": Any, "parser": _box, "metavar": "Z0:Z1,Y0:Y1,X0:X1"},
     "mapping or str": {"type": Any, "parser": json_or_text, "metavar": "NAME"},
+    "ConventionName": {"type": Literal["auto", *WRITTEN] | None},
     "": {"type": str | None},
 }
 

@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from n5zarr.conventions.levels import factors_in_json, factors_to_first
+from n5zarr.conventions.levels import factors_in_json, factors_to_first, problems_of_factors
 from n5zarr.conventions.model import (
+    Convention,
     Geometry,
     MisfitError,
     Node,
@@ -27,8 +28,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from n5zarr.format.lenient_json import JSON
-
-KEYS = ("downsamplingFactors",)
 
 _SETUP = re.compile(r"setup([0-9]{1,10})")
 _TIMEPOINT = re.compile(r"timepoint([0-9]{1,10})")
@@ -62,7 +61,6 @@ def read(node: Node) -> Geometry | None:
     scale, offset, rest = _place(node)
     by = factors_to_first(node) or (1.0, 1.0, 1.0)
     return Geometry(
-        convention="bdv",
         axes=axes_of(
             3,
             scale=[s * f for s, f in zip(scale, by, strict=True)],
@@ -149,3 +147,12 @@ def _parts(registration: _Numbers) -> tuple[_Numbers, _Numbers, tuple[tuple[floa
     turned = linear / lengths
     rest = np.column_stack([turned, offset - turned @ offset])
     return lengths.tolist(), offset.tolist(), tuple(map(tuple, rest.tolist()))
+
+
+BDV = Convention(
+    name="bdv",
+    read=read,
+    lists=("downsamplingFactors",),
+    is_by_factors=True,
+    problems=problems_of_factors,
+)

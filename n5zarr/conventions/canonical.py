@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from n5zarr.conventions.levels import applied_after, diagonal_of, entries_of
 from n5zarr.conventions.model import (
+    Convention,
     Geometry,
     MisfitError,
     Node,
@@ -25,8 +26,6 @@ if TYPE_CHECKING:
 
     from n5zarr.conventions.levels import Steps
     from n5zarr.format.lenient_json import JSON
-
-KEYS = ("spatialTransform",)
 
 
 def read(node: Node) -> Geometry | None:
@@ -57,7 +56,6 @@ def _read(node: Node, spatial: Mapping[str, JSON]) -> Geometry | None:
     units = [axis.get("unit", unit) for axis in entries]
     complete = len(names) == node.ndim
     return Geometry(
-        convention="canonical",
         axes=axes_of(
             node.ndim,
             names=names if complete else None,
@@ -116,3 +114,11 @@ def _sequence(transforms: JSON, ndim: int) -> Steps | None:
             return None
         found = applied_after(found, steps)
     return found
+
+
+CANONICAL = Convention(
+    name="canonical",
+    read=read,
+    objects=("spatialTransform",),
+    group_keys=("multiscales",),
+)

@@ -13,14 +13,17 @@ from typing import TYPE_CHECKING
 from n5zarr.conventions.levels import entries_of
 from n5zarr.conventions.model import (
     Axis,
+    Convention,
     Geometry,
     MisfitError,
     Node,
+    Written,
     axes_of,
     mapping,
     numbers_at,
     texts_at,
 )
+from n5zarr.conventions.neuroglancer import write_absolute
 from n5zarr.format.order import to_c, to_n5
 
 if TYPE_CHECKING:
@@ -28,25 +31,17 @@ if TYPE_CHECKING:
 
     from n5zarr.format.lenient_json import JSON
 
-KEYS = ("transform",)
-
 _MEMBERS = {"axes", "order", "ordering", "scale", "translate", "units"}
 
 
 def read(node: Node) -> Geometry | None:
-    """Read ``transform`` of the dataset; None if it is missing."""
-    return _read(node, mapping(node.attributes.get("transform")))
+    """Read ``transform`` of the dataset, or of its entry in ``multiscales`` of a group above."""
+    listed = (entry for _, entry in entries_of(node.path, node.ancestors) if "transform" in entry)
+    return _read(node, node.attributes) or _read(node, next(listed, {}))
 
 
-def read_group(node: Node) -> Geometry | None:
-    """Read the dataset's entry in ``multiscales`` of a group above; None if it is missing."""
-    for _, entry in entries_of(node.path, node.ancestors):
-        if "transform" in entry:
-            return _read(node, mapping(entry["transform"]))
-    return None
-
-
-def _read(node: Node, transform: Mapping[str, JSON]) -> Geometry | None:
+def _read(node: Node, holder: Mapping[str, JSON]) -> Geometry | None:
+    transform = mapping(holder.get("transform"))
     names = texts_at(transform, "axes", node.ndim, "transform.")
     scale = numbers_at(transform, "scale", node.ndim, "transform.")
     if names is None or scale is None:
@@ -60,8 +55,7 @@ def _read(node: Node, transform: Mapping[str, JSON]) -> Geometry | None:
         names, scale = to_n5(names), to_n5(scale)
         translation, units = to_n5(translation), to_n5(units)
     return Geometry(
-        convention="cosem",
-        axes=axes_of(node.ndim, names=names, scale=scale, translation=translation, units=units),
+        axes=axes_of(node.ndim, names=names, scale=scale, translation=translation, units=units)
     )
 
 
@@ -72,14 +66,25 @@ def problems_of(node: Node) -> Iterator[str]:
         yield f"transform: expected {', '.join(sorted(_MEMBERS))}, got also {', '.join(others)}"
 
 
-def write(axes: Sequence[Axis]) -> dict[str, JSON]:
-    """Make the attributes of a dataset from its axes in N5 order."""
+def write(axes: Sequence[Axis], path: str, _first: Sequence[Axis] | None = None) -> Written:
+    """Describe a dataset and its entry in ``multiscales``."""
     in_c = to_c(tuple(axes))
-    return {
-        "transform": {
-            "axes": [axis.name for axis in in_c],
-            "scale": [axis.scale for axis in in_c],
-            "translate": [axis.translation for axis in in_c],
-            "units": [axis.unit or "" for axis in in_c],
-        }
+    transform: JSON = {
+        "axes": [axis.name for axis in in_c],
+        "scale": [axis.scale for axis in in_c],
+        "translate": [axis.translation for axis in in_c],
+        "units": [axis.unit or "" for axis in in_c],
     }
+    level: dict[str, JSON] = {"path": path, "transform": transform}
+    return Written({"transform": transform}, {}, level, write_absolute(axes))
+
+
+COSEM = Convention(
+    name="cosem",
+    read=read,
+    write=write,
+    objects=("transform",),
+    placing_keys=("transform",),
+    group_keys=("multiscales",),
+    problems=problems_of,
+)

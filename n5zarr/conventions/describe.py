@@ -9,47 +9,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Literal
 
-from n5zarr.conventions import bdv, cosem, n5viewer, neuroglancer, ngff
+from n5zarr.conventions import bdv, neuroglancer
+from n5zarr.conventions.find import BY_NAME
 from n5zarr.conventions.levels import entries_in, factors_in_json, path_of
-from n5zarr.conventions.model import LEVELS_KEYS, Axis, items_of, level_of, mapping
+from n5zarr.conventions.model import LEVELS_KEYS, Axis, Written, items_of, level_of, mapping
 from n5zarr.errors import option_error
 from n5zarr.format.order import to_c
 
 if TYPE_CHECKING:
     from n5zarr.format.lenient_json import JSON
 
-WRITTEN = ("cosem", "n5viewer", "neuroglancer", "ngff")
-"""The conventions that n5zarr writes."""
-
-
-class Written(NamedTuple):
-    """Attributes that describe the axes of a dataset in one convention.
-
-    Parameters
-    ----------
-    attributes : dict
-        Attributes of the dataset.
-    image, level : dict or None
-        Attributes of the group above: an image of ``multiscales``, and the dataset's entry in
-        ``datasets``.
-    beside : dict, optional
-        Attributes of the dataset with the same meaning, for readers without this convention.
-    """
-
-    attributes: dict[str, JSON]
-    image: dict[str, JSON] | None = None
-    level: dict[str, JSON] | None = None
-    beside: Mapping[str, JSON] = {}
-
-    def on_dataset(self, others: Iterable[str]) -> dict[str, JSON]:
-        """Return the attributes for a dataset that already has attributes of these names.
-
-        ``beside`` is left out if one of its names is taken.
-        """
-        is_free = not {*others} & {*self.beside}
-        return {**self.attributes, **(self.beside if is_free else {})}
+type ConventionName = Literal["auto", "cosem", "n5viewer", "neuroglancer", "ngff"]  # of WRITTEN
+WRITTEN = {each.name: each.write for _, each in sorted(BY_NAME.items()) if each.write is not None}
 
 
 def choose_convention(given: str, beside: Iterable[str | None]) -> str:
@@ -74,7 +47,7 @@ def describe_axes(
 
     Parameters
     ----------
-    convention : {"cosem", "n5viewer", "neuroglancer", "ngff"}
+    convention : str
         One of :data:`WRITTEN`.
     axes : sequence of Axis
         The axes, in N5 order.
@@ -88,24 +61,9 @@ def describe_axes(
     N5UnrepresentableError
         The convention is unknown or read-only (``kind="option"``).
     """
-    match convention:
-        case "cosem":
-            attributes = cosem.write(axes)
-            level: dict[str, JSON] = {"path": path, **attributes}
-            return Written(attributes, {}, level, neuroglancer.write_absolute(axes))
-        case "n5viewer":
-            return Written(n5viewer.write(axes, first))
-        case "neuroglancer":
-            return Written(neuroglancer.write(axes, first))
-        case "ngff":
-            # n5-universe's generic parser reads the unit, and n5zarr its spelling
-            beside = neuroglancer.write_absolute(axes)
-            beside |= neuroglancer.one_unit(axes) if beside else {}
-            return Written({}, *ngff.write(axes, path), beside)
-        case _:
-            raise option_error(
-                f"convention: expected one of {', '.join(WRITTEN)}, got {convention!r}"
-            )
+    if convention not in WRITTEN:
+        raise option_error(f"convention: expected one of {', '.join(WRITTEN)}, got {convention!r}")
+    return WRITTEN[convention](axes, path, first)
 
 
 def describe_levels(
@@ -197,12 +155,10 @@ def remove_levels(attributes: Mapping[str, JSON], names: Sequence[str]) -> dict[
         return dict(attributes)
     images: list[JSON] = []
     for image in multiscales:
-        if not isinstance(image, Mapping) or (levels := _levels(image)) is None:
-            images.append(image)
-            continue
+        levels = entries_in(mapping(image))
         kept = [entry for entry in levels if path_of(entry) not in names]
         if kept or not levels:
-            images.append({**image, "datasets": kept})
+            images.append(image if kept == levels else {**mapping(image), "datasets": kept})
     others = {key: value for key, value in attributes.items() if key != "multiscales"}
     return {**others, "multiscales": images} if images else others
 
@@ -322,8 +278,8 @@ def _find_image(
     Return the number of images if there is no such image.
     """
     for position, image in enumerate(images):
-        levels = _levels(mapping(image))
-        if levels is None:
+        levels = mapping(image).get("datasets")
+        if not isinstance(levels, list):
             continue
         has_levels = is_level and any(level_of(str(path_of(entry))) is not None for entry in levels)
         if not has_levels and mapping(image).get("name") != name:
@@ -331,11 +287,6 @@ def _find_image(
         if all(isinstance(entry, Mapping) and entry.keys() == level.keys() for entry in levels):
             return position
     return len(images)
-
-
-def _levels(image: Mapping[str, JSON]) -> list[JSON] | None:
-    levels = image.get("datasets")
-    return levels if isinstance(levels, list) else None
 
 
 def _in_c_order(level: Mapping[str, JSON]) -> dict[str, JSON]:

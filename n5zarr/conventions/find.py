@@ -13,7 +13,7 @@ reported.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -34,6 +34,7 @@ from n5zarr.conventions import (
 from n5zarr.conventions.axis_names import AXES_KEY, letters_of
 from n5zarr.conventions.levels import (
     by_shapes,
+    downsampling_factors,
     entries_in,
     entries_of,
     images_in,
@@ -44,12 +45,12 @@ from n5zarr.conventions.levels import (
 )
 from n5zarr.conventions.model import (
     Axis,
+    Convention,
     Geometry,
     MisfitError,
     Node,
     axes_of,
     brief,
-    downsampling_factors,
     items_of,
     level_of,
     mapping,
@@ -89,52 +90,37 @@ def _geometry_of_finest(node: Node) -> Geometry | None:
     return find_geometry(node.first).geometry
 
 
-CONVENTIONS: tuple[tuple[str, Callable[[Node], Geometry | None]], ...] = (
-    ("cosem", cosem.read),
-    ("cosem", cosem.read_group),
-    ("render", render.read),
-    ("n5viewer", n5viewer.read),
-    ("canonical", canonical.read),
-    ("bdv", bdv.read),
-    ("ngff", ngff.read),
-    ("ngff", ngff.read_dataset),
-    ("canonical", canonical.read_group),
-    ("funlib", funlib.read),
-    ("n5viewer", n5viewer.read_group),
-    ("neuroglancer", neuroglancer.read),
-    ("paintera", paintera.read),
-    ("paintera", paintera.read_group),
-    ("funlib", funlib.read_group),
-    ("imagej", imagej.read),
-    ("ilastik", ilastik.read),
-    ("fused", fused.read),
-    ("factors", _by_factors),
-    ("names", _names_only),
-    ("shapes", _by_shapes),
+# in the order in which they are tried, three once more for attributes of groups
+CONVENTIONS = (
+    cosem.COSEM,
+    render.RENDER,
+    n5viewer.N5VIEWER,
+    canonical.CANONICAL,
+    bdv.BDV,
+    ngff.NGFF,
+    replace(canonical.CANONICAL, read=canonical.read_group),
+    funlib.FUNLIB,
+    replace(n5viewer.N5VIEWER, read=n5viewer.read_group),
+    neuroglancer.NEUROGLANCER,
+    paintera.PAINTERA,
+    replace(funlib.FUNLIB, read=funlib.read_group),
+    imagej.IMAGEJ,
+    ilastik.ILASTIK,
+    fused.FUSED,
+    Convention(name="factors", read=_by_factors, is_by_factors=True, problems=problems_of_factors),
+    Convention(name="names", read=_names_only),
+    Convention(name="shapes", read=_by_shapes, problems=problems_of_factors),
 )
-_KEYS = {
-    key
-    for module in (
-        bdv, canonical, cosem, funlib, n5viewer, neuroglancer, ngff, paintera, render,
-    )
-    for key in module.KEYS
-}  # fmt: skip
-# keys that describe axes, with any value, if the dataset follows the convention
-_OWN_KEYS = {
-    "funlib": (*funlib.KEYS, funlib.TYPES_KEY),
-    "ilastik": ilastik.KEYS,
-    "imagej": imagej.KEYS,
-}
-# their levels may be placed by a list of factors
-_BY_LISTED_FACTORS = {
-    "bdv", "factors", "funlib", "fused", "n5viewer", "neuroglancer", "paintera", "render", "shapes",
-}  # fmt: skip
-_OBJECTS = {"transform", "pixelResolution", "spatialTransform", "coordinateArrays"}
-_OF_FIRST = ("neuroglancer", "paintera")  # their lists may be those of the first axes
-_OF_ANY_LENGTH = {
-    "affineTransform", "coordinateTransformations", "downsamplingFactors", "pixelResolution",
-    "scales",
-}  # fmt: skip
+BY_NAME = {each.name: each for each in reversed(CONVENTIONS)}  # the first of a name
+PLACING_KEYS = frozenset(key for each in CONVENTIONS for key in each.placing_keys)
+GROUP_KEYS = frozenset(key for each in CONVENTIONS for key in each.group_keys)
+_PER_AXIS = {key for each in CONVENTIONS for key in each.per_axis}
+_LISTS = {key for each in CONVENTIONS for key in each.lists}
+_OBJECTS = {key for each in CONVENTIONS for key in each.objects}
+_TURNED = (
+    "the registration turns or shears: positions are along the axes of the view, and "
+    "the attribute 'registration' has the matrix that maps them to the world"
+)
 
 
 class GeometryAndProblems(NamedTuple):
@@ -165,9 +151,10 @@ def find_geometry(node: Node, convention: str | None = None) -> GeometryAndProbl
     problems: list[str] = []
     geometry = None
     try:
-        for name, read in CONVENTIONS:
-            geometry = read(node) if convention in (None, name) else None
+        for each in CONVENTIONS:
+            geometry = each.read(node) if convention in (None, each.name) else None
             if geometry is not None:
+                geometry = replace(geometry, convention=each.name)
                 break
     except MisfitError as err:  # a later convention would read only a part of the attributes
         problems.append(str(err))
@@ -178,20 +165,9 @@ def find_geometry(node: Node, convention: str | None = None) -> GeometryAndProbl
         problems += n5viewer.problems_of(node)
     if geometry is not None:
         geometry = replace(geometry, axes=_sensible(geometry.axes, problems), node=node)
-        problems += _problems_of(node, geometry)
+        problems += BY_NAME[geometry.convention].problems(node)
+        problems += [_TURNED] if geometry.rest else []
     return GeometryAndProblems(geometry, tuple(dict.fromkeys(problems)))
-
-
-def _problems_of(node: Node, geometry: Geometry) -> Iterator[str]:
-    if geometry.convention in _BY_LISTED_FACTORS:
-        yield from problems_of_factors(node)
-    if geometry.convention == "cosem":
-        yield from cosem.problems_of(node)
-    if geometry.rest:
-        yield (
-            "the registration turns or shears: positions are along the axes of the view, and "
-            "the attribute 'registration' has the matrix that maps them to the world"
-        )
 
 
 def problems_of_level(geometry: Geometry | None) -> Iterator[str]:
@@ -319,38 +295,33 @@ def other_attributes(attributes: Mapping[str, JSON], geometry: Geometry | None) 
     geometry : Geometry or None
         The axes that these attributes describe, if any.
     """
-    own = () if geometry is None else _OWN_KEYS.get(geometry.convention, ())
+    if geometry is None:
+        return dict(attributes)
+    convention, n = BY_NAME[geometry.convention], len(geometry.axes)
+    own = {*convention.own_keys}
     if funlib.TYPES_KEY in own and "voxel_size" not in attributes:
-        own = (*own, "resolution")
-    if geometry is not None and letters_of(attributes.get(AXES_KEY), len(geometry.axes)):
-        own = (*own, AXES_KEY)
-    if geometry is None or not geometry.is_stated:
-        return {key: value for key, value in attributes.items() if key not in own}
-    return {
-        key: value
-        for key, value in attributes.items()
-        if key not in own
-        and not (key in _KEYS and _describes_axes(key, value, geometry))
-        and not (key == "unit" and _has_unit(attributes, geometry))
-    }
+        own.add("resolution")
+    if letters_of(attributes.get(AXES_KEY), n):
+        own.add(AXES_KEY)
+    if geometry.is_stated:
+        # a `resolution` may be that of the first axes, with all lists beside it
+        lengths = range(1 if "resolution" in convention.per_axis else n, n + 1)
+        own |= {key for key, value in attributes.items() if _describes_axes(key, value, lengths)}
+        if convention.has_unit and _has_unit(attributes, geometry):
+            own.add("unit")
+    return {key: value for key, value in attributes.items() if key not in own}
 
 
 def _has_unit(attributes: Mapping[str, JSON], geometry: Geometry) -> bool:
     """Whether ``unit`` repeats the unit of the axes, in the spelling that was given."""
-    return (
-        geometry.convention in ("neuroglancer", "ngff")
-        and isinstance(attributes.get("resolution"), list)
-        and attributes.get("unit")
-        in [unit for axis in geometry.axes for unit in (axis.unit, symbol(axis.unit)[0])]
-    )
+    units = [unit for axis in geometry.axes for unit in (axis.unit, symbol(axis.unit)[0])]
+    return isinstance(attributes.get("resolution"), list) and attributes.get("unit") in units
 
 
-def _describes_axes(key: str, value: JSON, geometry: Geometry) -> bool:
+def _describes_axes(key: str, value: JSON, lengths: range) -> bool:
     """Whether a value under this key may belong to a convention; else it is a user's attribute."""
     if isinstance(value, list):
-        least = 1 if geometry.convention in _OF_FIRST else len(geometry.axes)
-        fits = least <= len(value) <= len(geometry.axes)
-        return key in _OF_ANY_LENGTH or (key not in _OBJECTS and fits)
+        return key in _LISTS or (key in _PER_AXIS and len(value) in lengths)
     return isinstance(value, Mapping) and key in _OBJECTS
 
 

@@ -15,8 +15,9 @@ from dataclasses import replace
 from itertools import compress
 from typing import TYPE_CHECKING
 
-from n5zarr.conventions.levels import factors_to_first
+from n5zarr.conventions.levels import factors_to_first, problems_of_factors
 from n5zarr.conventions.model import (
+    Convention,
     Geometry,
     MisfitError,
     Node,
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
 
     from n5zarr.format.lenient_json import JSON
 
-KEYS = ("voxel_size", "offset", "axis_names", "units")
+_KEYS = ("voxel_size", "offset", "axis_names", "units")
 TYPES_KEY = "types"
 _OF_SPACE = ("space", "time")
 
@@ -70,7 +71,7 @@ def read_group(node: Node) -> Geometry | None:
         return None
     attributes = {
         **given[0],
-        **{k: v for k, v in node.attributes.items() if k in (*KEYS, TYPES_KEY)},
+        **{k: v for k, v in node.attributes.items() if k in (*_KEYS, TYPES_KEY)},
     }
     by = factors_to_first(node)
     if by is None:
@@ -120,7 +121,7 @@ def _geometry(
     if types is not None:
         known = [kind if kind in (*_OF_SPACE, "channel") else "" for kind in to_n5(types)]
         axes = tuple(replace(axis, type=kind) for axis, kind in zip(axes, known, strict=True))
-    return Geometry(convention="funlib", axes=axes)
+    return Geometry(axes=axes)
 
 
 def _translation(
@@ -164,3 +165,13 @@ def _spread[T](
         raise MisfitError(f"{key}: expected {n} values, one per axis of space, got {brief(value)}")
     given = iter(values)
     return [next(given) if space else other for space in is_space]
+
+
+FUNLIB = Convention(
+    name="funlib",
+    read=read,
+    per_axis=_KEYS,
+    own_keys=(*_KEYS, TYPES_KEY),
+    group_keys=_KEYS,
+    problems=problems_of_factors,
+)

@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import re
 
-from n5zarr.conventions.levels import factors_to_first
+from n5zarr.conventions.levels import factors_to_first, problems_of_factors
 from n5zarr.conventions.model import (
+    Convention,
     Geometry,
     MisfitError,
     Node,
@@ -42,10 +43,12 @@ def read(node: Node) -> Geometry | None:
     full = (1.0, 1.0, float(anisotropy))
     starts = zip(start, full, centre_shifts(full, by), strict=True)
     return Geometry(
-        convention="fused",
         axes=axes_of(
             3,
             scale=[s * f for s, f in zip(full, by, strict=True)],
             translation=[n * s + shift for n, s, shift in starts],
         ),
     )
+
+
+FUSED = Convention(name="fused", read=read, problems=problems_of_factors)

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 
 from n5zarr.conventions.model import (
     Axis,
+    Convention,
     Geometry,
     MisfitError,
     Node,
@@ -24,8 +25,6 @@ from n5zarr.conventions.model import (
 from n5zarr.errors import N5AttributesError
 from n5zarr.format.lenient_json import JSON, parse_json
 from n5zarr.format.order import to_n5
-
-KEYS = ("axistags", "axis_units")
 
 _TYPES = ((1, "channel"), (8, "time"), (2, "space"))
 
@@ -47,7 +46,7 @@ def read(node: Node) -> Geometry | None:
     known = axes_of(node.ndim, names=names)
     axes = tuple(_axis(axis, named[axis.name], units.get(axis.name)) for axis in known)
     names_only = all(axis.scale == 1 and axis.unit is None for axis in axes)
-    return Geometry(convention="ilastik", axes=axes, names_only=names_only)
+    return Geometry(axes=axes, names_only=names_only)
 
 
 def _axis(known: Axis, tag: Mapping[str, JSON], unit: JSON) -> Axis:
@@ -75,3 +74,6 @@ def _parse_axistags(key: str, attributes: Mapping[str, JSON]) -> Mapping[str, JS
     if not isinstance(found, Mapping):
         raise MisfitError(f"{key}: expected a JSON object, got {brief(value)}")
     return found
+
+
+ILASTIK = Convention(name="ilastik", read=read, own_keys=("axistags", "axis_units"))

@@ -10,7 +10,15 @@ from __future__ import annotations
 from itertools import combinations
 from typing import TYPE_CHECKING
 
-from n5zarr.conventions.model import Geometry, MisfitError, Node, axes_of, brief, numbers
+from n5zarr.conventions.model import (
+    Convention,
+    Geometry,
+    MisfitError,
+    Node,
+    axes_of,
+    brief,
+    numbers,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -18,7 +26,7 @@ if TYPE_CHECKING:
 _SIZES = {"x": "pixelWidth", "y": "pixelHeight", "z": "pixelDepth"}
 _COUNTS = {"c": "numChannels", "z": "numSlices", "t": "numFrames"}
 _UNITS = ("pixelUnit", "unit")
-KEYS = (*_SIZES.values(), "frameInterval", "fps", *_UNITS, "xOrigin", "yOrigin", "zOrigin")
+_KEYS = (*_SIZES.values(), "frameInterval", "fps", *_UNITS, "xOrigin", "yOrigin", "zOrigin")
 
 
 def read(node: Node) -> Geometry | None:
@@ -57,7 +65,6 @@ def read(node: Node) -> Geometry | None:
         "t": "sec" if interval else None,
     }
     return Geometry(
-        convention="imagej",
         axes=axes_of(
             node.ndim,
             names=names,
@@ -72,3 +79,6 @@ def _has(counts: Mapping[str, float], names: Sequence[str], sizes: Sequence[int]
     """Whether axes have the numbers of elements that are known, and all others have one."""
     found = dict(zip(names, sizes, strict=True))
     return all(count in (0, found.get(name, 1)) for name, count in counts.items())
+
+
+IMAGEJ = Convention(name="imagej", read=read, own_keys=_KEYS)

@@ -30,11 +30,10 @@ from n5zarr.conventions.model import (
     axes_of,
     brief,
     centre_shifts,
-    downsampling_factors,
     items_of,
-    listed_factors,
     mapping,
     numbers,
+    numbers_at,
     resolution_in,
 )
 from n5zarr.conventions.units import offset_at, unit_in
@@ -249,6 +248,33 @@ def level_by_factors(node: Node, by: Sequence[float], first: Geometry | None) ->
     if offset is not None:
         placed = tuple(replace(a, translation=o) for a, o in zip(placed, offset, strict=True))
     return Geometry(convention="factors", axes=placed)
+
+
+def downsampling_factors(node: Node) -> tuple[float, ...] | None:
+    """Return the downsampling factors of a level: its own, or those in its parent's list."""
+    own = node.attributes.get("downsamplingFactors")
+    if own is not None:
+        given = numbers(own)
+        if not given or len(given) > node.ndim or min(given) <= 0:
+            raise MisfitError(
+                f"downsamplingFactors: expected {node.ndim} numbers above 0, got {brief(own)}"
+            )
+        return given + (1.0,) * (node.ndim - len(given))  # the axes of space come first
+    for key, levels in listed_factors(node.ancestors):
+        if node.level is not None and node.level < len(levels):
+            listed: dict[str, JSON] = {f"[{node.level}]": levels[node.level]}
+            return numbers_at(listed, f"[{node.level}]", node.ndim, f"{key} of the group")
+    return None
+
+
+def listed_factors(
+    above: Sequence[Mapping[str, JSON]],
+) -> Iterator[tuple[str, Sequence[JSON]]]:
+    """Yield the lists of factors of all levels in groups above them, with their keys."""
+    for group in above[:2]:
+        for key in ("downsamplingFactors", "scales"):
+            if isinstance(levels := group.get(key), list):
+                yield key, levels
 
 
 def unlisted_level(above: Sequence[Mapping[str, JSON]]) -> str | None:

@@ -9,9 +9,9 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from n5zarr.conventions.axis_names import AXES_KEY, derived_names, letters_of
 
@@ -63,10 +63,10 @@ class Geometry:
 
     Parameters
     ----------
-    convention : str
-        Name of the convention.
     axes : tuple of Axis
         The axes, in N5 order.
+    convention : str, optional
+        Name of the convention; `find` adds it.
     rest : tuple of tuple of float, optional
         Rotation and shear, which positions along axes cannot express: the rows of the matrix that
         maps the positions, followed by 1, to the world. N5 order.
@@ -76,8 +76,8 @@ class Geometry:
         The dataset, if its attributes have been read.
     """
 
-    convention: str
     axes: tuple[Axis, ...]
+    convention: str = ""
     rest: tuple[tuple[float, ...], ...] = ()
     names_only: bool = False
     node: Node | None = field(default=None, compare=False, repr=False)
@@ -197,6 +197,82 @@ class Node:
         return letters if names is None else names[1]
 
 
+class Written(NamedTuple):
+    """Attributes that describe the axes of a dataset in one convention.
+
+    Parameters
+    ----------
+    attributes : dict
+        Attributes of the dataset.
+    image, level : dict or None
+        Attributes of the group above: an image of ``multiscales``, and the dataset's entry in
+        ``datasets``.
+    beside : dict, optional
+        Attributes of the dataset with the same meaning, for readers without this convention: those
+        of ``neuroglancer.write_absolute``.
+    """
+
+    attributes: dict[str, JSON]
+    image: dict[str, JSON] | None = None
+    level: dict[str, JSON] | None = None
+    beside: Mapping[str, JSON] = {}
+
+    def on_dataset(self, others: Iterable[str]) -> dict[str, JSON]:
+        """Return the attributes for a dataset that already has attributes of these names.
+
+        ``beside`` is left out if one of its names is taken.
+        """
+        is_free = not {*others} & {*self.beside}
+        return {**self.attributes, **(self.beside if is_free else {})}
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Convention:
+    """One way to write axes in attributes, defined in a module of its name.
+
+    Parameters
+    ----------
+    name : str
+        As users pass it.
+    read : callable
+        Read a node; None if its attributes follow other conventions. Raises :class:`MisfitError`
+        if an attribute exists, but is wrong.
+    write : callable, optional
+        Describe a dataset: by its axes in N5 order, its path relative to its group, and the axes of
+        ``s0`` beside it, if there are any. None if n5zarr only reads the convention.
+    per_axis, lists, objects : collection of str, optional
+        Attributes of a dataset that are about its axes, and are left out of those for users, who
+        may slice it: lists with a value for each axis, other lists, and JSON objects. Other values
+        under these names are users'. `zarr_order` converts lists that Zarr has in another order.
+    own_keys : collection of str, optional
+        Those left out whatever their values, if the dataset follows this convention.
+    placing_keys : collection of str, optional
+        Those that give a dataset its scale, whatever its group has.
+    group_keys : collection of str, optional
+        Attributes of a group that place its datasets.
+    has_unit : bool, optional
+        Whether ``unit`` of a dataset repeats that of the axes.
+    is_by_factors : bool, optional
+        Whether factors place a new level, as the group or an XML places ``s0``.
+    problems : callable, optional
+        Say what is wrong with a dataset that follows the convention, such as
+        ``problems_of_factors`` of `levels`, if lists of factors may place its levels.
+    """
+
+    name: str
+    read: Callable[[Node], Geometry | None]
+    write: Callable[[Sequence[Axis], str, Sequence[Axis] | None], Written] | None = None
+    per_axis: Collection[str] = ()
+    lists: Collection[str] = ()
+    objects: Collection[str] = ()
+    own_keys: Collection[str] = ()
+    placing_keys: Collection[str] = ()
+    group_keys: Collection[str] = ()
+    has_unit: bool = False
+    is_by_factors: bool = False
+    problems: Callable[[Node], Iterable[str]] = lambda _: ()
+
+
 def level_of(name: str) -> int | None:
     """Parse the level of a dataset from its name; None for one that is no level.
 
@@ -306,33 +382,6 @@ def first_of(value: JSON) -> Mapping[str, JSON]:
     return mapping(value[0]) if isinstance(value, list) and value else {}
 
 
-def downsampling_factors(node: Node) -> tuple[float, ...] | None:
-    """Return the downsampling factors of a level: its own, or those in its parent's list."""
-    own = node.attributes.get("downsamplingFactors")
-    if own is not None:
-        given = numbers(own)
-        if not given or len(given) > node.ndim or min(given) <= 0:
-            raise MisfitError(
-                f"downsamplingFactors: expected {node.ndim} numbers above 0, got {brief(own)}"
-            )
-        return given + (1.0,) * (node.ndim - len(given))  # the axes of space come first
-    for key, levels in listed_factors(node.ancestors):
-        if node.level is not None and node.level < len(levels):
-            listed: dict[str, JSON] = {f"[{node.level}]": levels[node.level]}
-            return numbers_at(listed, f"[{node.level}]", node.ndim, f"{key} of the group")
-    return None
-
-
-def listed_factors(
-    above: Sequence[Mapping[str, JSON]],
-) -> Iterator[tuple[str, Sequence[JSON]]]:
-    """Yield the lists of factors of all levels in groups above them, with their keys."""
-    for group in above[:2]:
-        for key in ("downsamplingFactors", "scales"):
-            if isinstance(levels := group.get(key), list):
-                yield key, levels
-
-
 def is_of_levels(group: Mapping[str, JSON]) -> bool:
     """Whether attributes of a group are about its levels only, which ``multiscales`` lists."""
     return isinstance(group.get("multiscales"), list) and group.keys() >= LEVELS_KEYS
@@ -353,43 +402,6 @@ def centre_shifts(scale: Sequence[float], by: Sequence[float]) -> tuple[float, .
     (0.125, 0.0)
     """
     return tuple(s * (f - 1) / 2 for s, f in zip(scale, by, strict=True))
-
-
-def base_and_factors(axes: Sequence[Axis]) -> tuple[tuple[float, ...], tuple[float, ...]]:
-    """Compute the resolution of ``s0`` and the factors that give axes their scale and translation.
-
-    The inverse of :func:`centre_shifts`. Not exact for all axes: read the result again, and
-    compare.
-
-    Examples
-    --------
-    >>> base_and_factors([Axis(name="x", scale=0.5, translation=0.125)])
-    ((0.25,), (2.0,))
-    """
-    base = tuple(axis.scale - 2 * axis.translation for axis in axes)
-    if any(not b or axis.scale / b < 1 for b, axis in zip(base, axes, strict=True)):
-        return tuple(axis.scale for axis in axes), (1.0,) * len(axes)
-    return base, tuple(axis.scale / b for b, axis in zip(base, axes, strict=True))
-
-
-def exact_factors(
-    axes: Sequence[Axis], first: Sequence[Axis] | None
-) -> tuple[tuple[float, ...], tuple[float, ...]] | None:
-    """Compute factors that give the scale of a level from that of ``s0``, to the last bit.
-
-    None if there are none, or ``first`` is None.
-
-    Examples
-    --------
-    >>> exact_factors([Axis(name="x", scale=0.5)], [Axis(name="x", scale=0.25)])
-    ((0.25,), (2.0,))
-    """
-    if first is None or len(first) != len(axes) or not all(axis.scale for axis in first):
-        return None
-    base = tuple(axis.scale for axis in first)
-    by = tuple(float(f"{a.scale / b:.12g}") for a, b in zip(axes, base, strict=True))
-    is_exact = all(b * f == a.scale for a, b, f in zip(axes, base, by, strict=True))
-    return (base, by) if is_exact and min(by) > 0 else None
 
 
 def axes_of(

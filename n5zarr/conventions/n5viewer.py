@@ -17,18 +17,23 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from n5zarr.conventions import neuroglancer
-from n5zarr.conventions.levels import applied_after, diagonal_of, level_from
+from n5zarr.conventions.levels import (
+    applied_after,
+    diagonal_of,
+    downsampling_factors,
+    level_from,
+    problems_of_factors,
+)
 from n5zarr.conventions.model import (
     Axis,
+    Convention,
     Geometry,
     MisfitError,
     Node,
+    Written,
     axes_of,
-    base_and_factors,
     brief,
     centre_shifts,
-    downsampling_factors,
-    exact_factors,
     mapping,
     numbers,
     resolution_in,
@@ -43,7 +48,6 @@ if TYPE_CHECKING:
     from n5zarr.format.lenient_json import JSON
 
 _AFFINE = "affineTransform"
-KEYS = ("pixelResolution", "downsamplingFactors", _AFFINE)
 
 
 def read(node: Node) -> Geometry | None:
@@ -62,7 +66,6 @@ def read(node: Node) -> Geometry | None:
     if matrix is not None:
         placed = applied_after(placed, _steps_of(matrix, len(resolution)))
     return Geometry(
-        convention="n5viewer",
         axes=axes_of(
             node.ndim,
             names=node.names or _texts_above(node, "axes"),
@@ -85,7 +88,7 @@ def read_group(node: Node) -> Geometry | None:
         replace(axis, scale=axis.scale * by, translation=axis.translation * by + to)
         for axis, by, to in zip(found.axes, *steps, strict=False)
     )
-    return Geometry(convention="n5viewer", axes=(*moved, *found.axes[len(moved) :]))
+    return Geometry(axes=(*moved, *found.axes[len(moved) :]))
 
 
 def problems_of(node: Node) -> Iterator[str]:
@@ -139,21 +142,15 @@ def _is_nested(rows: list[JSON]) -> bool:
     return bool(rows) and all(isinstance(row, list) for row in rows)
 
 
-def write(axes: Sequence[Axis], first: Sequence[Axis] | None = None) -> dict[str, JSON]:
-    """Make the attributes of a dataset from its axes in N5 order.
+def write(axes: Sequence[Axis], _path: str, first: Sequence[Axis] | None = None) -> Written:
+    """Describe a dataset.
 
     Only the axes of space have a resolution, and they share one unit; x, y and z come first.
-
-    Parameters
-    ----------
-    axes : sequence of Axis
-        Axes of the dataset.
-    first : sequence of Axis, optional
-        Axes of the level ``s0`` beside it, whose resolution is written where that is exact.
+    The resolution of ``first`` is written where that is exact.
     """
     space = [axis for axis in axes if axis.type == "space"]
     first_space = None if first is None else [axis for axis in first if axis.type == "space"]
-    base, by, offsets = next(filter(None, _resolutions(space, first_space)))
+    base, by, offsets = _resolution(space, first_space)
     unit = next((axis.unit for axis in space if axis.unit), "pixel")
     name, size = symbol(unit)
     known = name if size == 1.0 and name else unit  # Neuroglancer refuses other spellings
@@ -164,29 +161,37 @@ def write(axes: Sequence[Axis], first: Sequence[Axis] | None = None) -> dict[str
     if any(offsets):
         # always three rows: n5-universe's transform has three dimensions
         rows = [[float(i == j) for j in range(3)] + [o] for i, o in enumerate([*offsets, 0, 0][:3])]
-        attributes["affineTransform"] = [[*row] for row in rows]
-    return attributes
+        attributes[_AFFINE] = [[*row] for row in rows]
+    return Written(attributes)
 
 
-type _Resolution = tuple[tuple[float, ...], tuple[float, ...], list[float]]
-
-
-def _resolutions(
+def _resolution(
     space: Sequence[Axis], first: Sequence[Axis] | None
-) -> Iterator[_Resolution | None]:
-    """Yield at least one set of resolutions, factors, offsets; they give positions to the last bit.
+) -> tuple[Sequence[float], Sequence[float], list[float]]:
+    """Return resolution, factors and offsets that give positions to the last bit.
 
     Uses resolution and shift of full resolution, like n5-viewer, if possible.
     """
-    absolute = tuple(axis.scale for axis in space), (1.0,) * len(space)
-    for base, by in (
-        *filter(None, [exact_factors(space, first)]),
-        base_and_factors(space),
-        absolute,
-    ):
+    relative = neuroglancer.exact_factors(space, first), neuroglancer.base_and_factors(space)
+    for base, by in filter(None, relative):
         shifts = centre_shifts(base, by)
         offsets = [axis.translation - s for axis, s in zip(space, shifts, strict=True)]
-        is_exact = all(
-            s + o == axis.translation for axis, s, o in zip(space, shifts, offsets, strict=True)
-        )
-        yield (base, by, offsets) if is_exact or (base, by) == absolute else None
+        pairs = zip(space, shifts, offsets, strict=True)
+        if all(s + o == axis.translation for axis, s, o in pairs):
+            return base, by, offsets
+    return (
+        [axis.scale for axis in space],
+        [1.0] * len(space),
+        [axis.translation for axis in space],
+    )
+
+
+N5VIEWER = Convention(
+    name="n5viewer",
+    read=read,
+    write=write,
+    lists=("pixelResolution", "downsamplingFactors", _AFFINE),
+    objects=("pixelResolution",),
+    placing_keys=("pixelResolution",),
+    problems=problems_of_factors,
+)

@@ -14,16 +14,20 @@ from dataclasses import replace
 from operator import mul
 from typing import TYPE_CHECKING
 
-from n5zarr.conventions.levels import factors_to_first, level_from
+from n5zarr.conventions.levels import (
+    downsampling_factors,
+    factors_to_first,
+    level_from,
+    problems_of_factors,
+)
 from n5zarr.conventions.model import (
     Axis,
+    Convention,
     Geometry,
     Node,
+    Written,
     axes_of,
-    base_and_factors,
     centre_shifts,
-    downsampling_factors,
-    exact_factors,
     is_of_levels,
     mapping,
     n_listed,
@@ -38,18 +42,9 @@ if TYPE_CHECKING:
 
     from n5zarr.format.lenient_json import JSON
 
-KEYS = frozenset(
-    {
-        "axes",
-        "units",
-        "resolution",
-        "offset",
-        "pixelResolution",
-        "downsamplingFactors",
-        "scales",
-        "coordinateArrays",
-    }
-)
+_PER_AXIS = ("axes", "units", "resolution", "offset")
+_LISTS = ("pixelResolution", "downsamplingFactors", "scales")
+KEYS = frozenset({*_PER_AXIS, *_LISTS, "coordinateArrays"})
 
 
 def read(node: Node) -> Geometry | None:
@@ -60,9 +55,8 @@ def read(node: Node) -> Geometry | None:
     resolution, units, is_own = _resolution(node)
     objects = [mapping(a.get("coordinateArrays")) for a in (node.attributes, *_groups_above(node))]
     labels = next(filter(None, objects), {})
-    if units is None and (names is None or (resolution is None and not labels)):
-        return None
-    if resolution is None and names is None:
+    are_names = units is None and resolution is None and not labels
+    if are_names or (names is None and (units is None or resolution is None)):
         return None
     base = resolution or (1.0,) * node.ndim
     factors = downsampling_factors(node) if is_own else factors_to_first(node, names)
@@ -86,7 +80,7 @@ def read(node: Node) -> Geometry | None:
         )
         for axis, n in zip(axes, node.dimensions, strict=True)
     )
-    return Geometry(convention="neuroglancer", axes=axes)
+    return Geometry(axes=axes)
 
 
 def _offset(node: Node, *, is_own: bool) -> tuple[float, ...] | None:
@@ -106,18 +100,11 @@ def _own_unit(axis: Axis, unit: JSON) -> str | None:
     return unit if symbol(unit) == ("", 1.0) else None
 
 
-def write(axes: Sequence[Axis], first: Sequence[Axis] | None = None) -> dict[str, JSON]:
-    """Make the attributes of a dataset from its axes in N5 order.
+def write(axes: Sequence[Axis], _path: str, first: Sequence[Axis] | None = None) -> Written:
+    """Describe a dataset.
 
-    ``axes`` is left out: the store writes it from the dimension names of the Zarr document.
-
-    Parameters
-    ----------
-    axes : sequence of Axis
-        Axes of the dataset.
-    first : sequence of Axis, optional
-        Axes of the level ``s0`` beside it. Its resolution is written with factors if the product is
-        exact.
+    ``axes`` is left out: the store writes it from the dimension names of the Zarr document. The
+    resolution of ``first`` is written, with factors, if the product is exact.
     """
     unit = one_unit(axes)
     if any(symbol(axis.unit)[1] != 1 for axis in axes):
@@ -135,7 +122,7 @@ def write(axes: Sequence[Axis], first: Sequence[Axis] | None = None) -> dict[str
     is_other = first is not None and base != tuple(axis.scale for axis in first)
     if is_other or tuple(axis.translation for axis in axes) != centre_shifts(base, by):
         attributes["offset"] = [axis.translation for axis in axes]
-    return attributes | unit
+    return Written(attributes | unit)
 
 
 def write_absolute(axes: Sequence[Axis]) -> dict[str, JSON]:
@@ -170,6 +157,43 @@ def write_group(first: Sequence[Axis], factors: Sequence[Sequence[float]]) -> di
     names: JSON = [axis.name for axis in first]
     scaled = _units_and_resolution(_in_known_units(first))
     return {"axes": names, **scaled, "downsamplingFactors": [[*by] for by in factors]}
+
+
+def base_and_factors(axes: Sequence[Axis]) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    """Compute the resolution of ``s0`` and the factors that give axes their scale and translation.
+
+    The inverse of :func:`centre_shifts`. Not exact for all axes: read the result again, and
+    compare.
+
+    Examples
+    --------
+    >>> base_and_factors([Axis(name="x", scale=0.5, translation=0.125)])
+    ((0.25,), (2.0,))
+    """
+    base = tuple(axis.scale - 2 * axis.translation for axis in axes)
+    if any(not b or axis.scale / b < 1 for b, axis in zip(base, axes, strict=True)):
+        return tuple(axis.scale for axis in axes), (1.0,) * len(axes)
+    return base, tuple(axis.scale / b for b, axis in zip(base, axes, strict=True))
+
+
+def exact_factors(
+    axes: Sequence[Axis], first: Sequence[Axis] | None
+) -> tuple[tuple[float, ...], tuple[float, ...]] | None:
+    """Compute factors that give the scale of a level from that of ``s0``, to the last bit.
+
+    None if there are none, or ``first`` is None.
+
+    Examples
+    --------
+    >>> exact_factors([Axis(name="x", scale=0.5)], [Axis(name="x", scale=0.25)])
+    ((0.25,), (2.0,))
+    """
+    if first is None or len(first) != len(axes) or not all(axis.scale for axis in first):
+        return None
+    base = tuple(axis.scale for axis in first)
+    by = tuple(float(f"{a.scale / b:.12g}") for a, b in zip(axes, base, strict=True))
+    is_exact = all(b * f == a.scale for a, b, f in zip(axes, base, by, strict=True))
+    return (base, by) if is_exact and min(by) > 0 else None
 
 
 def one_unit(axes: Sequence[Axis]) -> dict[str, JSON]:
@@ -245,3 +269,17 @@ def _pixel_resolution(node: Node) -> tuple[tuple[float, ...], JSON, bool] | None
         if resolution is not None and len(resolution) <= node.ndim:
             return resolution, attributes["pixelResolution"], not depth
     return None
+
+
+NEUROGLANCER = Convention(
+    name="neuroglancer",
+    read=read,
+    write=write,
+    per_axis=_PER_AXIS,
+    lists=_LISTS,
+    objects=("pixelResolution", "coordinateArrays"),
+    placing_keys=("resolution",),
+    group_keys=KEYS,
+    has_unit=True,
+    problems=problems_of_factors,
+)

@@ -17,15 +17,18 @@ from typing import TYPE_CHECKING
 from n5zarr.conventions.levels import applied_after, entries_of, images_in
 from n5zarr.conventions.model import (
     Axis,
+    Convention,
     Geometry,
     MisfitError,
     Node,
+    Written,
     axes_of,
     brief,
     mapping,
     numbers_at,
     texts,
 )
+from n5zarr.conventions.neuroglancer import one_unit, write_absolute
 from n5zarr.conventions.units import in_full, spelled
 from n5zarr.format.order import to_n5
 
@@ -34,10 +37,14 @@ if TYPE_CHECKING:
     from n5zarr.format.lenient_json import JSON
 
 _TRANSFORMS = "coordinateTransformations"
-KEYS = ("axes", _TRANSFORMS)  # of a dataset; those of the group are in `multiscales`
 
 
-def read(node: Node, *, is_c_order: bool | None = None) -> Geometry | None:
+def read(node: Node) -> Geometry | None:
+    """Read the dataset's entry in ``multiscales`` of a group above, or its own transforms."""
+    return read_listed(node) or _read_own(node)
+
+
+def read_listed(node: Node, *, is_c_order: bool | None = None) -> Geometry | None:
     """Read the dataset's entry in ``multiscales`` of a group above; None if it is missing.
 
     Parameters
@@ -54,7 +61,7 @@ def read(node: Node, *, is_c_order: bool | None = None) -> Geometry | None:
     return None
 
 
-def read_dataset(node: Node) -> Geometry | None:
+def _read_own(node: Node) -> Geometry | None:
     """Read ``coordinateTransformations`` of the dataset; None if they are missing."""
     if not isinstance(node.attributes.get(_TRANSFORMS), list):
         return None
@@ -101,7 +108,7 @@ def _read(
         replace(a, type=t or a.type, unit=spelled(a.unit, node.attributes.get("unit"), text))
         for a, t, text in zip(axes, given, listed_units, strict=True)
     )
-    return Geometry(convention="ngff", axes=axes)
+    return Geometry(axes=axes)
 
 
 def _ordered[T](values: Sequence[T], *, in_c: bool) -> tuple[T, ...]:
@@ -168,17 +175,10 @@ def has_other_rank(group: Mapping[str, JSON], ndim: int) -> bool:
     return any(isinstance(axes, list) and len(axes) != ndim for axes in listed)
 
 
-def write(axes: Sequence[Axis], path: str) -> tuple[dict[str, JSON], dict[str, JSON]]:
-    """Make an image of ``multiscales`` and the entry of one of its levels, in N5 order.
+def write(axes: Sequence[Axis], path: str, _first: Sequence[Axis] | None = None) -> Written:
+    """Describe an image of ``multiscales`` and one of its levels, in N5 order.
 
     Like n5-universe 3, with full names of units, like the specification of NGFF.
-
-    Parameters
-    ----------
-    axes : sequence of Axis
-        Axes of the level, N5 order.
-    path : str
-        Path of the level, relative to the group.
     """
     entries: list[JSON] = []
     for axis in axes:
@@ -187,7 +187,10 @@ def write(axes: Sequence[Axis], path: str) -> tuple[dict[str, JSON], dict[str, J
         entries.append(entry | ({"unit": in_full(axis.unit)} if axis.unit else {}))
     image: dict[str, JSON] = {"version": "0.4", "axes": entries}
     placed = ((axis.scale, axis.translation) for axis in axes)
-    return image, {"path": path, _TRANSFORMS: transforms_of(placed)}
+    level: dict[str, JSON] = {"path": path, _TRANSFORMS: transforms_of(placed)}
+    beside = write_absolute(axes)
+    # n5-universe's generic parser reads the unit, and n5zarr its spelling
+    return Written({}, image, level, beside | one_unit(axes) if beside else {})
 
 
 def transforms_of(along: Iterable[tuple[float, float]]) -> list[JSON]:
@@ -203,3 +206,14 @@ def transforms_of(along: Iterable[tuple[float, float]]) -> list[JSON]:
     if any(to for _, to in pairs):
         steps.append({"type": "translation", "translation": [to for _, to in pairs]})
     return steps
+
+
+NGFF = Convention(
+    name="ngff",
+    read=read,
+    write=write,
+    per_axis=("axes",),
+    lists=(_TRANSFORMS,),
+    group_keys=("multiscales",),
+    has_unit=True,
+)

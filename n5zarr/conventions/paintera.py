@@ -10,12 +10,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from n5zarr.conventions.levels import factors_to_first, level_from
+from n5zarr.conventions.levels import (
+    downsampling_factors,
+    factors_to_first,
+    level_from,
+    problems_of_factors,
+)
 from n5zarr.conventions.model import (
+    Convention,
     Geometry,
     Node,
     axes_of,
-    downsampling_factors,
     is_of_levels,
     n_listed,
     numbers,
@@ -28,11 +33,13 @@ if TYPE_CHECKING:
 
     from n5zarr.format.lenient_json import JSON
 
-KEYS = ("resolution", "offset", "downsamplingFactors")
-
 
 def read(node: Node) -> Geometry | None:
-    """Read ``resolution`` of the dataset; None if it is missing."""
+    """Read ``resolution`` of the dataset or of the group of levels; None if it is missing."""
+    return _read_own(node) or _read_group(node)
+
+
+def _read_own(node: Node) -> Geometry | None:
     if not isinstance(node.attributes.get("resolution"), list):  # it may be a text about it
         return None
     n = n_listed(node.attributes, "resolution", node.ndim)
@@ -42,8 +49,7 @@ def read(node: Node) -> Geometry | None:
     return _geometry(node, node.attributes, scale, translation, "")
 
 
-def read_group(node: Node) -> Geometry | None:
-    """Read ``resolution`` of the group of levels; None if it is missing."""
+def _read_group(node: Node) -> Geometry | None:
     group = node.ancestors[0] if node.ancestors and not is_of_levels(node.ancestors[0]) else {}
     resolution = numbers(group.get("resolution"), node.ndim)
     is_default = "resolution" not in group and group.get("multiScale") is True
@@ -66,7 +72,6 @@ def _geometry(
     """Place a dataset in the unit that attributes have, at their offset if they have one."""
     unit, n = unit_in(attributes), n_listed(attributes, "offset", node.ndim)
     return Geometry(
-        convention="paintera",
         axes=axes_of(
             node.ndim,
             names=node.names,
@@ -75,3 +80,15 @@ def _geometry(
             units=unit,
         ),
     )
+
+
+PAINTERA = Convention(
+    name="paintera",
+    read=read,
+    per_axis=("resolution", "offset"),
+    lists=("downsamplingFactors",),
+    placing_keys=("resolution",),
+    group_keys=("resolution", "offset", "downsamplingFactors", "multiScale"),
+    is_by_factors=True,
+    problems=problems_of_factors,
+)

@@ -12,14 +12,13 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from n5zarr.conventions import n5viewer, neuroglancer
-from n5zarr.conventions.model import Geometry, Node, numbers, resolution_in
+from n5zarr.conventions.levels import problems_of_factors
+from n5zarr.conventions.model import Convention, Geometry, Node, numbers, resolution_in
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from n5zarr.format.lenient_json import JSON
-
-KEYS = ("translate",)
 
 
 def read(node: Node) -> Geometry | None:
@@ -30,7 +29,7 @@ def read(node: Node) -> Geometry | None:
         if offset is not None and geometry is not None:
             axes = zip(geometry.axes, offset, strict=True)
             moved = (replace(axis, translation=axis.translation + o) for axis, o in axes)
-            return Geometry(convention="render", axes=tuple(moved))
+            return Geometry(axes=tuple(moved))
     return None
 
 
@@ -42,3 +41,12 @@ def _offset(attributes: Mapping[str, JSON], ndim: int) -> tuple[float, ...] | No
     if n_elements is None or resolution is None or not is_complete:
         return None
     return tuple(n * r for n, r in zip(n_elements, resolution, strict=True))
+
+
+RENDER = Convention(
+    name="render",
+    read=read,
+    per_axis=("translate",),
+    group_keys=("translate",),
+    problems=problems_of_factors,
+)

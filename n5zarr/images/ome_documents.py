@@ -23,8 +23,7 @@ from n5zarr.images.ome_06 import REGISTRATION, from_06, is_06
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from n5zarr.conventions.describe import Written
-    from n5zarr.conventions.model import Axis
+    from n5zarr.conventions.model import Axis, Written
     from n5zarr.format.lenient_json import JSON
 
 UNNAMED_AXES = ("t", "c", "z", "y", "x")
@@ -230,7 +229,7 @@ def read_levels(
             ancestors=[*[{}] * (len(names) - 1), {"multiscales": [dict(image)]}],
             first_level=to_n5(CTuple(first)),
         )
-        geometry = ngff.read(node, is_c_order=True)
+        geometry = ngff.read_listed(node, is_c_order=True)
         if geometry is not None:
             name = f"s{number}"
             written = describe_axes(choose_convention("auto", []), geometry.axes, name)

@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING
 from n5zarr.container.axes import Placed, placed_by_shape, read_layout
 from n5zarr.conventions.bdv import view_of
 from n5zarr.conventions.describe import (
-    Written,
     choose_convention,
     describe_axes,
     describe_levels,
     describe_setup,
     set_level,
 )
+from n5zarr.conventions.find import BY_NAME, PLACING_KEYS
 from n5zarr.conventions.levels import entries_in, images_in, listed_levels, path_of
-from n5zarr.conventions.model import LEVELS_KEYS, Axis, level_of, numbers
+from n5zarr.conventions.model import LEVELS_KEYS, Axis, Written, level_of, numbers
 from n5zarr.conventions.ngff import misread_images
 from n5zarr.errors import N5UnrepresentableError, N5Warning, option_error
 from n5zarr.format.attributes import GroupAttributes
@@ -145,17 +145,14 @@ def axes_of_levels(
 
 def has_own(dataset: Placed) -> bool:
     """Whether a dataset has positions without Neuroglancer's attributes of the group."""
-    is_inherited = dataset.geometry is not None and dataset.geometry.convention in (
-        "neuroglancer",
-        "paintera",
-    )
+    found = dataset.geometry
+    is_inherited = found is not None and "resolution" in BY_NAME[found.convention].group_keys
     return not is_inherited or bool({"resolution", "units"} & dataset.view.attributes.keys())
 
 
 def _counts_its_own(first: Placed | None) -> bool:
     """Whether factors of ``s0`` would multiply a resolution of the group once more."""
-    stated = {"resolution", "pixelResolution", "transform"}
-    if first is None or stated & first.view.attributes.keys():
+    if first is None or PLACING_KEYS & first.view.attributes.keys():
         return False
     own = numbers(first.view.dataset.attributes.get("downsamplingFactors"))
     return own is not None and set(own) != {1.0}

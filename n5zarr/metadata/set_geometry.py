@@ -88,7 +88,7 @@ def set_geometry(  # noqa: PLR0913 - one keyword for each property
         finest level. Those of the other levels follow: in their present ratio if all have
         positions, otherwise in the ratio of the shapes, with each element at the centre of the
         elements that it combines.
-    convention : {"auto", "cosem", "n5viewer", "neuroglancer", "ngff"}, optional
+    convention : ConventionName, optional
         Convention of the attributes; ``"auto"``: the present one, or ``"cosem"``.
 
     Returns

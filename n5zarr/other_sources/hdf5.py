@@ -225,7 +225,9 @@ def _axes(dataset: Any, attributes: Mapping[str, JSON]) -> dict[str, Any]:  # no
 
 def _is_described(shape: tuple[int, ...], attributes: Mapping[str, JSON]) -> bool:
     """Whether attributes describe positions as a convention of N5 does."""
-    others = {key: value for key, value in attributes.items() if key not in ilastik.KEYS}
+    others = {
+        key: value for key, value in attributes.items() if key not in ilastik.ILASTIK.own_keys
+    }
     geometry = find_geometry(
         Node(path=(), dimensions=to_n5(CTuple(shape)), attributes=others)
     ).geometry

@@ -34,7 +34,7 @@ from n5zarr.container.axes import GroupLayout, Placed, read_layout, read_placed
 from n5zarr.container.coords_view import LONGEST_AXIS, TOO_LONG
 from n5zarr.container.options import require
 from n5zarr.conventions.axis_names import XARRAY_KEY
-from n5zarr.conventions.find import CONVENTIONS
+from n5zarr.conventions.find import BY_NAME
 from n5zarr.errors import ErrorsAt, N5Warning
 from n5zarr.format.attributes import ATTRIBUTES_JSON, GroupAttributes
 from n5zarr.format.foreign import format_of_name
@@ -244,7 +244,7 @@ class _NodeReader:
         convention: str | None,
         decoding: Decoding,
     ) -> _NodeReader:
-        known = sorted({name for name, _ in CONVENTIONS})
+        known = sorted(BY_NAME)
         require(
             convention in (None, *known),
             f"convention: expected one of {', '.join(known)}, got {convention!r}",

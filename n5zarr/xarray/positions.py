@@ -14,9 +14,9 @@ import xarray as xr
 
 from n5zarr.container.axes import positions
 from n5zarr.container.options import require
-from n5zarr.conventions.describe import Written, add_level, describe_axes
+from n5zarr.conventions.describe import add_level, describe_axes
 from n5zarr.conventions.find import find_geometry
-from n5zarr.conventions.model import Axis, Node, axes_of
+from n5zarr.conventions.model import Axis, Node, Written, axes_of
 from n5zarr.conventions.units import ratio
 from n5zarr.errors import option_error
 from n5zarr.format.order import CTuple, to_c, to_n5

@@ -18,7 +18,7 @@ from zarr.errors import ContainsGroupError
 from n5zarr._zarr import sync
 from n5zarr.container.options import check_compression, check_option, require
 from n5zarr.conventions.axis_names import check_distinct
-from n5zarr.conventions.describe import WRITTEN
+from n5zarr.conventions.describe import WRITTEN, ConventionName
 from n5zarr.conventions.model import level_of
 from n5zarr.format.path import join
 from n5zarr.storage.asking_once import asking_once
@@ -40,8 +40,6 @@ if TYPE_CHECKING:
     from n5zarr.xarray.encode_variables import Chunks
     from n5zarr.xarray.positions import Region
 
-type Convention = Literal["auto", "cosem", "n5viewer", "neuroglancer", "ngff"]
-
 
 @ending()
 def to_n5(  # noqa: PLR0913 - the options of to_zarr, and those of N5
@@ -49,7 +47,7 @@ def to_n5(  # noqa: PLR0913 - the options of to_zarr, and those of N5
     location: Location,
     *,
     group: str = "",
-    convention: Convention = "auto",
+    convention: ConventionName = "auto",
     compression: Mapping[str, JSON] | None = MappingProxyType({"type": "gzip"}),
     chunks: Chunks = None,
     compute: bool = True,
@@ -74,7 +72,7 @@ def to_n5(  # noqa: PLR0913 - the options of to_zarr, and those of N5
         A container, which is created if it does not exist, or a location in one.
     group : str, optional
         Path below ``location``.
-    convention : {"auto", "cosem", "n5viewer", "neuroglancer", "ngff"}, optional
+    convention : ConventionName, optional
         Of evenly spaced coordinates; others become one-dimensional datasets. ``"auto"``: that of
         neighbouring levels, or ``"cosem"``. Beside images of other rank "ngff" is "neuroglancer".
     compression : mapping or None, optional

@@ -12,10 +12,8 @@ from xarray.backends.zarr import encode_zarr_variable
 from n5zarr.container.axes import read_layout
 from n5zarr.container.options import require
 from n5zarr.conventions.describe import add_level, choose_convention, remove_levels, without_levels
-from n5zarr.conventions.funlib import KEYS as FUNLIB_KEYS
-from n5zarr.conventions.neuroglancer import KEYS as NEUROGLANCER_KEYS
+from n5zarr.conventions.find import GROUP_KEYS
 from n5zarr.conventions.ngff import has_other_rank
-from n5zarr.conventions.render import KEYS as RENDER_KEYS
 from n5zarr.errors import N5Warning
 from n5zarr.format.attributes import GroupAttributes
 from n5zarr.format.path import join
@@ -34,16 +32,11 @@ if TYPE_CHECKING:
     from dask.delayed import Delayed
 
     from n5zarr.container.axes import Placed
-    from n5zarr.conventions.describe import Written
+    from n5zarr.conventions.model import Written
     from n5zarr.format.compression import Compression
     from n5zarr.format.lenient_json import JSON
     from n5zarr.store.n5_store import N5Store
     from n5zarr.xarray.encode_variables import Chunks
-
-_MOVING_KEYS = {
-    *NEUROGLANCER_KEYS, *FUNLIB_KEYS, *RENDER_KEYS, "multiScale", "multiscales",
-}  # fmt: skip
-"""The attributes of a group that may give its datasets other positions."""
 
 
 class Target(NamedTuple):
@@ -323,7 +316,7 @@ class GroupWriter:
         """Reject attributes of the group that would move its datasets."""
         moving = [
             key
-            for key in sorted(_MOVING_KEYS)
+            for key in sorted(GROUP_KEYS)
             if key in ds.attrs and existing and ds.attrs[key] != old_attributes.get(key)
         ]
         require(

@@ -19,6 +19,7 @@ import tensorstore
 from zarr.storage import LocalStore, MemoryStore, ZipStore
 
 import n5zarr
+from n5zarr.conventions.describe import WRITTEN
 from n5zarr.storage.local import LocalFiles
 from n5zarr.storage.requests import Ends, Exists, Get, List, Stamp, Warn
 from n5zarr.tools.pyramid.methods import downsample
@@ -143,7 +144,7 @@ def test_blocks_and_compression_of_levels_can_be_others(tmp_path: Path) -> None:
 
 
 @pytest.mark.each_of(2)
-@pytest.mark.parametrize("convention", ["auto", "cosem", "n5viewer", "neuroglancer", "ngff"])
+@pytest.mark.parametrize("convention", ["auto", *WRITTEN])
 def test_viewers_see_a_gradient_at_the_same_place_in_all_levels(
     tmp_path: Path, convention: Any
 ) -> None:

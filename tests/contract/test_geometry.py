@@ -13,6 +13,7 @@ from zarr.storage import MemoryStore
 
 import n5zarr
 from n5zarr import N5Store
+from n5zarr.conventions.describe import WRITTEN
 from n5zarr.errors import N5UnrepresentableError, N5UnsupportedError
 
 if TYPE_CHECKING:
@@ -152,6 +153,10 @@ def attributes_of(root: Path, path: str) -> dict[str, Any]:
     dataset = ("dataType", "compression", "blockSize", "dimensions", "axes", "n5")
     keys = dataset if "dimensions" in attributes else ("n5",)
     return {key: value for key, value in attributes.items() if key not in keys}
+
+
+def test_all_conventions_that_are_written_are_known_here() -> None:
+    assert [*OF_DATASET] == [*WRITTEN]
 
 
 @pytest.mark.each_of(3)

@@ -18,13 +18,14 @@ from hypothesis import strategies as st
 from zarr.errors import ContainsGroupError
 
 import n5zarr
+from n5zarr.conventions.describe import WRITTEN
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
 SAMPLE = n5zarr.sample_path()
 METADATA = Path(__file__).parents[1] / "data" / "java" / "metadata.n5"
-CONVENTIONS = ["auto", "cosem", "n5viewer", "neuroglancer", "ngff"]
+CONVENTIONS = ["auto", *WRITTEN]
 SHAPE = (13, 17, 19)
 
 

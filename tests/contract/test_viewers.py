@@ -15,6 +15,7 @@ import xarray as xr
 import zarr
 
 import n5zarr
+from n5zarr.conventions.describe import WRITTEN
 from tests.contract.viewers import (
     NeuroglancerError,
     Seen,
@@ -25,7 +26,7 @@ from tests.contract.viewers import (
 )
 
 JAVA = Path(__file__).parents[1] / "data" / "java"
-CONVENTIONS = ["auto", "cosem", "n5viewer", "neuroglancer", "ngff"]
+CONVENTIONS = ["auto", *WRITTEN]
 # x, y, z; half an element of s0 further with each doubling
 SCALE, PLACE, FACTORS = (4.0, 8.0, 40.0), (100.5, -200.0, 3000.0), [(1, 1, 1), (2, 2, 1), (4, 4, 2)]
 SHAPES = [(11, 13, 19), (11, 7, 10), (6, 4, 5)]  # z, y, x
@@ -204,7 +205,7 @@ def _renamed(ds: xr.Dataset, unit: str | None) -> xr.Dataset:
     return ds
 
 
-@pytest.mark.parametrize("first", ["n5viewer", "ngff", "neuroglancer", "cosem"])
+@pytest.mark.parametrize("first", WRITTEN)
 def test_a_level_added_later_follows_those_beside_it(tmp_path: Path, first: Any) -> None:
     tree, where = pyramid("um"), tmp_path / "c.n5"
     for k in range(3):

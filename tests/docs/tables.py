@@ -330,7 +330,7 @@ def conventions(present: Rows) -> Rows:
         head,
         *(
             [f"`{name}`", "yes" if name in WRITTEN else "", *prose.get(f"`{name}`", ["", ""])]
-            for name in dict.fromkeys(name for name, _ in CONVENTIONS)
+            for name in dict.fromkeys(each.name for each in CONVENTIONS)
         ),
     ]
 

@@ -178,6 +178,12 @@ def test_a_convention_is_written_or_refused(row: list[str]) -> None:
             describe_axes(name, axes, "s0")
 
 
+def test_viewers_have_a_row_for_each_convention_that_is_written() -> None:
+    lines = PAGE.partition("\n## Viewers\n")[2].partition("\n## ")[0].splitlines()
+    cells = [line.split("|")[1] for line in lines if line.startswith("| `")]
+    assert re.findall(r"`(\w+)`", "".join(cells)) == ["auto", *WRITTEN]
+
+
 @pytest.mark.parametrize("row", PRESENT["conventions"][1:], ids=lambda row: row[0])
 def test_the_attributes_of_a_convention_are_those_that_its_module_reads(row: list[str]) -> None:
     elsewhere = {"factors": "levels", "names": "axis_names", "shapes": "levels"}

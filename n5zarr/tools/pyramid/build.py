@@ -92,7 +92,7 @@ def build_pyramid(  # noqa: PLR0913 - one keyword for each choice
         How to combine elements. ``"auto"``: ``"mode"`` for bool and for integers of 32 and 64
         bits, which are labels, else ``"mean"``. Labels of 8 and 16 bits need ``"mode"``.
         ``"multiset"``, for label multisets only: sum the counts of each label, as Paintera does.
-    convention : {"auto", "cosem", "n5viewer", "neuroglancer", "ngff"}, optional
+    convention : ConventionName, optional
         Convention for the positions of the levels and of ``s0``; ``"auto"``: that of ``s0``, or
         ``"cosem"``. OME-Zarr has its own.
     compression : mapping or str, optional

@@ -13,13 +13,13 @@ from n5zarr.container.options import require
 from n5zarr.conventions.axis_names import AXES_KEY
 from n5zarr.conventions.describe import (
     WRITTEN,
-    Written,
     choose_convention,
     describe_axes,
     remove_levels,
 )
+from n5zarr.conventions.find import BY_NAME
 from n5zarr.conventions.levels import factors_in_json
-from n5zarr.conventions.model import axes_of, centre_shifts, numbers
+from n5zarr.conventions.model import Written, axes_of, centre_shifts, numbers
 from n5zarr.errors import N5Warning
 from n5zarr.format.attributes import ATTRIBUTES_JSON
 from n5zarr.format.compression import compression_to_json
@@ -55,8 +55,6 @@ if TYPE_CHECKING:
 _DESCRIBE_LABELS: Door[Callable[[N5Store, str, Mapping[str, JSON]], None]] = Door(
     "step", "describe a label source"
 )
-_BY_FACTORS = ("bdv", "factors", "paintera")
-"""Conventions that place levels by factors, relative to s0 in the group or an XML."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -103,11 +101,9 @@ class N5Image(PyramidImage):
         found = placed.geometry
         known = found.convention if found is not None and found.is_stated else None
         chosen = choose_convention(convention, [known])
-        is_of_group = known in ("bdv", "factors") or (
-            known == "paintera" and "resolution" not in placed.view.dataset.attributes
-        )
-        if convention == "auto" and known is not None and is_of_group:
-            chosen = known
+        if convention == "auto" and known is not None and BY_NAME[known].is_by_factors:
+            is_placed = {*BY_NAME[known].placing_keys} & placed.view.dataset.attributes.keys()
+            chosen = chosen if is_placed else known
         axes = None if found is None or known is None else found.axes
         if axes is None:
             names = [name or "" for name in placed.view.dimension_names or ()]
@@ -172,7 +168,7 @@ class N5Image(PyramidImage):
             **written.on_dataset(()),
         }
         # levels by factors need no names that s0 lacks
-        is_named = view.dimension_names or self.convention not in _BY_FACTORS
+        is_named = view.dimension_names or not BY_NAME[self.convention].is_by_factors
         names = [axis.name for axis in self._own_axes] if is_named else []
         if names and all(names) and "dimension_names" not in record:
             document[AXES_KEY] = [*names]
@@ -236,7 +232,7 @@ class N5Image(PyramidImage):
     def _written(self, name: str, total: Sequence[int], method: Method) -> Written:
         """Describe a level."""
         axes = from_presented(self.axes_at(total, method), self.placed.view.axis_order)
-        if self.convention not in _BY_FACTORS:
+        if not BY_NAME[self.convention].is_by_factors:
             return describe_axes(self.convention, axes, name, self._own_axes)
         factors = self._total_factors(total)
         is_double = self.convention == "paintera"
@@ -281,7 +277,7 @@ class N5Image(PyramidImage):
             self.name(level): self._written(self.name(level), level.total, wanted.method)
             for level in levels
         }
-        if self.convention not in _BY_FACTORS:
+        if not BY_NAME[self.convention].is_by_factors:
             first = describe_axes(self.convention, self._own_axes, "s0", self._own_axes)
             written = {"s0": first, **written}
         describe_group(store, self.group, written)

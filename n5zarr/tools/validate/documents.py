@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from n5zarr.container.axes import read_placed, read_placed_by_each
 from n5zarr.container.walk import Unreadable
-from n5zarr.conventions.find import CONVENTIONS, problems_of_level
+from n5zarr.conventions.find import BY_NAME, problems_of_level
 from n5zarr.conventions.levels import entries_in, images_in, path_of
 from n5zarr.conventions.model import MisfitError, level_of, resolution_in
 from n5zarr.conventions.ngff import misread_images
@@ -166,7 +166,7 @@ def _contradictions(ask: Ask, nodes: Nodes, placed: Placed) -> Iterator[Finding]
     if chosen is None or not chosen.is_stated or chosen.convention == "bdv":
         return  # a registration may stretch and mirror what others know as the voxel size
     mine = _sizes(placed)
-    names = {name for name, _ in CONVENTIONS} - {chosen.convention, *_RELATIVE, "bdv", "names"}
+    names = BY_NAME.keys() - {chosen.convention, *_RELATIVE, "bdv", "names"}
     found = ask(each_once(read_placed_by_each(nodes, placed.path, placed.view, sorted(names))))
     for name, other in found.items():
         if other.geometry is None or other.problems or len(other.geometry.axes) != len(mine):

@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 
-from n5zarr.conventions.describe import WRITTEN, describe_axes, remove_levels
-from n5zarr.conventions.find import CONVENTIONS, find_geometry, other_attributes
+from n5zarr.conventions.describe import WRITTEN, ConventionName, describe_axes, remove_levels
+from n5zarr.conventions.find import BY_NAME, find_geometry, other_attributes
 from n5zarr.conventions.model import Node, axes_of
 from n5zarr.conventions.units import is_unit, ratio
 from n5zarr.errors import N5UnrepresentableError
@@ -191,7 +191,7 @@ def test_ngff_applies_the_transforms_of_the_image_after_those_of_the_dataset() -
 def test_a_convention_can_be_forced() -> None:
     attributes = json.loads((CONTAINER / "cosem" / "s1" / "attributes.json").read_text())
     both = node(attributes, path=("cosem", "s1"), dimensions=(4, 3, 2))
-    conventions = {name: geometry_of(both, name) for name, _ in CONVENTIONS}
+    conventions = {name: geometry_of(both, name) for name in BY_NAME}
     # the redundant `pixelResolution` is for the other two, and is not followed unless forced
     said = {name for name, geometry in conventions.items() if geometry}
     assert said == {"cosem", "n5viewer", "neuroglancer"}
@@ -266,6 +266,10 @@ def test_pixels_without_unit_stay_pixels() -> None:
 )  # fmt: skip
 def test_sizes_of_units_are_those_of_udunits(unit: str, size: float, base: str) -> None:
     assert ratio(unit, base) == size
+
+
+def test_users_choose_among_all_conventions_that_are_written() -> None:
+    assert get_args(ConventionName.__value__) == ("auto", *WRITTEN)
 
 
 @pytest.mark.parametrize("convention", WRITTEN)
