@@ -14,13 +14,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from n5zarr.container.options import require
-from n5zarr.errors import N5Error, N5Warning, option_error
+from n5zarr.errors import N5Warning, option_error
 from n5zarr.format.raw_json import strict
 from n5zarr.storage.local import LocalFiles
 from n5zarr.storage.secrets import is_secret, secrets_in, shown, without_secrets
 from n5zarr.storage.url import is_url
 from n5zarr.storage.writing import FileWriter
-from n5zarr.tools.evidence.page import page
 from n5zarr.tools.evidence.sides import RunReport
 from n5zarr.tools.jobs.incomplete import left_beside, remove_left
 
@@ -42,7 +41,7 @@ class Report:
     Parameters
     ----------
     path : path
-        The file ``*.json``, in a folder that exists; or ``*.html``, beside which it is written.
+        The file ``*.json``, in a folder that exists.
     is_shared : bool, optional
         Whether several runs are recorded; :meth:`end` ends it.
 
@@ -56,29 +55,21 @@ class Report:
     def __init__(self, path: str | os.PathLike[str], *, is_shared: bool = False) -> None:
         self.path = Path(path).absolute()
         require(
-            self.path.suffix in (".json", ".html") and self.path.parent.is_dir(),
-            "report (--report): expected a file *.json or *.html in a folder that exists, got "
-            f"{self.path}",
+            self.path.suffix == ".json" and self.path.parent.is_dir(),
+            f"report (--report): expected a file *.json in a folder that exists, got {self.path}",
         )
         self._is_shared = is_shared
-        old, shown = (p.read_bytes() if p.is_file() else None for p in (self._json, self.path))
-        runs = _runs_in(old, self._json)
-        is_page = self.path != self._json
-        if is_page and shown is not None and b"<title>n5zarr report</title>" not in shown:
-            raise _no_report(self.path)
+        old = self.path.read_bytes() if self.path.is_file() else None
+        runs = _runs_in(old, self.path)
         before = json.loads(old) if old else {}
         self._before = {"status": "", "started": "", **before, "runs": runs}
         self._runs: list[dict[str, Any]] = []
         self._secrets = frozenset[str]()
         self._began, self._started = time.monotonic(), _now()
         folder = LocalFiles(self.path.parent)
-        left = left_beside(folder, {self._json.name, self.path.name})
+        left = left_beside(folder, {self.path.name})
         self._write("running")  # before hours of work, and to tell of a killed run
         remove_left(folder, left)
-
-    @property
-    def _json(self) -> Path:
-        return self.path.with_suffix(".json")
 
     def end(self) -> None:
         """Write the file with the worst status of all runs."""
@@ -88,11 +79,10 @@ class Report:
         """Write the file; runs that others have added meanwhile stay."""
         programs = {name: version(name) for name in _PACKAGES}
         machine = {"python": platform.python_version(), "platform": platform.platform()}
-        found: dict[str, Any] = {}
 
         def written(old: bytes | None) -> bytes:
             repeated = [self._plain(_key(run)) for run in self._runs]
-            others = [run for run in _runs_in(old, self._json) if _key(run) not in repeated]
+            others = [run for run in _runs_in(old, self.path) if _key(run) not in repeated]
             runs = [*self._runs, *others]
             states = {run["status"] for run in runs} | {"ok"}
             whole = status or next(status for status in _WORST_FIRST if status in states)
@@ -105,13 +95,11 @@ class Report:
                 "program": {**programs, **machine},
                 "runs": runs,
             }
-            found.update(self._plain(strict(document)))
-            return _encoded(json.dumps(found, indent=2, ensure_ascii=False))
+            text = json.dumps(self._plain(strict(document)), indent=2, ensure_ascii=False)
+            return f"{text}\n".encode(errors="backslashreplace")
 
         with FileWriter("atomic", lambda message: None) as writer:
-            writer.update(str(self._json), written)
-            if self.path.suffix == ".html":
-                writer.update(str(self.path), lambda _: _encoded(page(found)))
+            writer.update(str(self.path), written)
 
     def keep(self, places: Sequence[object], *, ended: bool, **options: object) -> bool:
         """Keep what the earlier report says of a run without problems, if it does.
@@ -203,11 +191,7 @@ def _runs_in(data: bytes | None, file: Path) -> list[dict[str, Any]]:
             for run in runs:
                 _key(run), run["status"], run["started"], [*run["locations"].values()]
             return runs
-    raise _no_report(file)
-
-
-def _no_report(file: Path) -> N5Error:
-    return option_error(
+    raise option_error(
         f"report (--report): expected a report of this version, or no file, got {file}; move it"
     )
 
@@ -216,10 +200,6 @@ def _key(run: Mapping[str, Any]) -> list[object]:
     """Return what a repeated run has in common with the first."""
     options = run["options"]
     return [run["command"], run["locations"], bool(options.get("dry_run")), options.get("part")]
-
-
-def _encoded(text: str) -> bytes:
-    return f"{text}\n".encode(errors="backslashreplace")
 
 
 def _hidden(option: Any) -> Any:  # noqa: ANN401 - of any type

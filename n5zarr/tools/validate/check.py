@@ -105,7 +105,7 @@ def validate(  # noqa: PLR0913 - one keyword for each option
     finish : bool, optional
         After all parts: return what they have found, and check what takes all blocks to judge.
     report : path, optional
-        Write ``*.json`` or ``*.html``: findings, and each dataset, with ``deep`` its SHA-256.
+        Write ``*.json``: findings, and each dataset, with ``deep`` its SHA-256.
     storage_options, backend : optional
         Options for a URL, and the library that reads it: as for :class:`~n5zarr.N5Store`.
     scheduler, n_workers, progress : optional
