@@ -245,7 +245,7 @@ def test_blocks_are_decoded_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         read.append(box)
         return array[box]
 
-    monkeypatch.setattr("n5zarr.tools.evidence.sides.read_on_host", counted)
+    monkeypatch.setattr("n5zarr.tools.evidence.report.read_on_host", counted)
     report = tmp_path / "r.json"
     # memory holds a row of blocks, and no layer of them
     n5zarr.convert(tmp_path / "a.n5", tmp_path / "a.zarr", report=report, max_memory=2**14)
