@@ -211,7 +211,7 @@ _BY_NAME: Mapping[str, Mapping[str, Any]] = {
     "report": {
         "type": str | None,
         "metavar": "FILE",
-        "help": "Write a report, *.json or *.html: datasets, blocks, SHA-256, options, errors.",
+        "help": "Write a report, *.json: datasets, blocks, SHA-256, options, errors.",
     },
     "dry_run": {"help": "Print what would be done; change nothing."},
     "compression": {"help": "raw, gzip, zstd, blosc, ..., or JSON. Default: as it is."},

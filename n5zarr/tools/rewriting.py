@@ -148,7 +148,9 @@ def remove_empty_blocks(  # noqa: PLR0913 - what all long runs take
     for each in walk(store, node):
         if isinstance(each.node, DatasetView):
             found[each.path] = each.node
-        elif isinstance(each.node, Unreadable | Broken) and _is_damaged(each.node):
+        elif isinstance(each.node, Unreadable) or (
+            isinstance(each.node, Broken) and each.node.error.kind not in ("foreign", "data-type")
+        ):  # else it is no array, or no N5
             problems.append(each.node.error)
     tasks = chain.from_iterable(
         block_tasks(store, where, view, _n_together(view))
@@ -173,11 +175,6 @@ def remove_empty_blocks(  # noqa: PLR0913 - what all long runs take
         n_directories=0 if root is None else sum(_prune(root / where) for where in found),
         problems=tuple(problems),
     )
-
-
-def _is_damaged(node: Unreadable | Broken) -> bool:
-    """Whether a node may hold blocks but cannot be read; False if it is no array or no N5."""
-    return isinstance(node, Unreadable) or node.error.kind not in ("foreign", "data-type")
 
 
 def _check_blocks(

@@ -149,7 +149,7 @@ COMMANDS = (
     "serve {at}",
     "view {at} --no-browser",
     "convert {at} --into {out}/into --verify --report {out}/report.json",
-    "validate {at} --deep --report {out}/report.html",
+    "validate {at} --deep --report {out}/validated.json",
     "diff {at} {at} --report {out}/report.json",
 )
 COMMAND_OF_BLOCKS = "virtualize {at} {out}/out.json --url file:///elsewhere"

@@ -89,7 +89,7 @@ def check(text: str) -> None:
 @pytest.mark.parametrize("name", PLACES)
 def test_no_secret_is_told(name: str, caplog: pytest.LogCaptureFixture, tmp_path: Path) -> None:
     url, given = PLACES[name]
-    reports = [tmp_path / "a.json", tmp_path / "b.html"]
+    reports = [tmp_path / "a.json", tmp_path / "b.json"]
     caplog.set_level(logging.DEBUG, logger="n5zarr")
     calls: dict[str, Callable[[], object]] = {
         "open": lambda: n5zarr.open_array(url, path="q", **given),

@@ -210,7 +210,7 @@ def convert(  # noqa: PLR0913 - one keyword for each option
     expect_complete : bool, optional
         Refuse a source that lacks blocks, before anything is written.
     report : path, optional
-        Write ``*.json`` or ``*.html``, also of a run that fails: blocks, bytes and SHA-256 of each
+        Write ``*.json``, also of a run that fails: blocks, bytes and SHA-256 of each
         dataset, also of a copy that ``verify`` reads.
     storage_options, backend, destination_options, destination_backend : optional
         Options for the URL of the source, and the library that reads it, as for

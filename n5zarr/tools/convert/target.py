@@ -184,18 +184,17 @@ class Output(ABC):
         Owned
             Keys that an interrupted run has written, and those of other parts.
         """
-        paths = [self.path]
-        run, (done,) = division.begin(self.store, paths, job, resume=resume)
+        is_begun = False
         try:
-            written = {join(self.path, key) for key in done} if self.path else done
-            with division.ledger(self.storage, self.path, done) as ledger:
+            with division.running(
+                self.storage, [self.path], job, resume=resume, commit=self.commit
+            ) as (_, (done,), ledger):
+                is_begun = True
+                written = {join(self.path, key) for key in done} if self.path else done
                 yield Owned(written, division.part, ledger)
-            division.end(self.storage, paths, run, [done])
-            if division.part is None:
-                self.commit()
-                division.finish(self.storage, paths, ledger)
         except Exception as err:
-            err.add_note(f"{self} stays incomplete; {division.resuming or self.resuming}")
+            if is_begun:
+                err.add_note(f"{self} stays incomplete; {division.resuming or self.resuming}")
             raise
 
     @abstractmethod
@@ -254,19 +253,15 @@ class Destination(Output):
             or read_incomplete(self.store, self.path) is not None
         ):
             return False
-        if resume and self._has_all_documents():
-            return True
         expected = "a destination that does not exist, got one"
         if resume:
+            documents = {k: v for k, v in self.documents().items() if self._is_own(k)}
+            if self.storage.run(read_each(list(documents))) == list(documents.values()):
+                return True
             expected = "the finished copy that this call would write, got other documents"
         raise option_error(
             f"{self}: expected {expected}; overwrite=True (--overwrite) removes it first"
         )
-
-    def _has_all_documents(self) -> bool:
-        """Whether all documents of the destination are there as they would be written."""
-        documents = {k: v for k, v in self.documents().items() if self._is_own(k)}
-        return self.storage.run(read_each(list(documents))) == list(documents.values())
 
     def remove(self) -> None:
         """Remove the destination."""

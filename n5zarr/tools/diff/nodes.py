@@ -83,7 +83,7 @@ def compare(  # noqa: PLR0913 - what all long runs take, and what is compared
     images : bool, optional
         Compare images level by level, not nodes. Default: for N5 with OME-Zarr, and for projects.
     report : path, optional
-        Write ``*.json`` or ``*.html``: differences, and each pair of arrays with its SHA-256.
+        Write ``*.json``: differences, and each pair of arrays with its SHA-256.
     storage_options, backend : optional
         Options for a URL, and the library that reads it: as for :class:`~n5zarr.N5Store`.
     scheduler, n_workers, progress : optional

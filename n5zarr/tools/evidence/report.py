@@ -1,36 +1,64 @@
-"""Write a report of one or more runs: what was done, with what, when, and what came of it."""
+"""Write a report of one or more runs: what was done, with what, when, and what came of it.
+
+Arrays are described by their stored blocks and bytes, and by the hash of their values.
+"""
 
 from __future__ import annotations
 
+import asyncio
+import hashlib
 import json
+import math
 import os
 import platform
+import re
+import shutil
 import time
 import warnings
 from contextlib import contextmanager, nullcontext, suppress
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
+from tempfile import TemporaryFile, gettempdir
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+from n5zarr._zarr import sync
+from n5zarr.arrays.boxes import box_shape, boxes
+from n5zarr.arrays.placing import read_on_host
+from n5zarr.arrays.stored_chunks import each_key
 from n5zarr.container.options import require
 from n5zarr.errors import N5Error, N5Warning, option_error
+from n5zarr.format.attributes import ATTRIBUTES_JSON
+from n5zarr.format.path import join
 from n5zarr.format.raw_json import strict
 from n5zarr.storage.local import LocalFiles
 from n5zarr.storage.secrets import is_secret, secrets_in, shown, without_secrets
 from n5zarr.storage.url import is_url
 from n5zarr.storage.writing import FileWriter
-from n5zarr.tools.evidence.page import page
-from n5zarr.tools.evidence.sides import RunReport
+from n5zarr.store.made_datasets import MadeDatasets
+from n5zarr.store.n5_store import N5Store
 from n5zarr.tools.jobs.incomplete import left_beside, remove_left
+from n5zarr.tools.jobs.nodes import count_blocks, name_of_type
+from n5zarr.tools.jobs.run import MAX_MEMORY
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
+
+    from n5zarr.format.lenient_json import JSON
+    from n5zarr.images.source import ArraySource
+    from n5zarr.tools.jobs.run import RunOptions
 
 _MARK = "n5zarr_report"
 _VERSION = 1  # of the structure, which docs/convert.md lists
 _PACKAGES = "n5zarr", "zarr", "numcodecs", "numpy"
 _WORST_FIRST = "failed", "running", "problems", "ok"
+_ANY_LENGTH = "OT"  # kinds of numpy's data types
+_NO_ARRAY = "elements of any length are no plain array"
+_LABELS = "the most frequent label of each voxel is hashed"
+_BLOCK = re.compile(r"c|(?:c[/.])?[0-9]+(?:[/.][0-9]+)*")  # its key below an array
 
 
 class Report:
@@ -42,7 +70,7 @@ class Report:
     Parameters
     ----------
     path : path
-        The file ``*.json``, in a folder that exists; or ``*.html``, beside which it is written.
+        The file ``*.json``, in a folder that exists.
     is_shared : bool, optional
         Whether several runs are recorded; :meth:`end` ends it.
 
@@ -56,29 +84,21 @@ class Report:
     def __init__(self, path: str | os.PathLike[str], *, is_shared: bool = False) -> None:
         self.path = Path(path).absolute()
         require(
-            self.path.suffix in (".json", ".html") and self.path.parent.is_dir(),
-            "report (--report): expected a file *.json or *.html in a folder that exists, got "
-            f"{self.path}",
+            self.path.suffix == ".json" and self.path.parent.is_dir(),
+            f"report (--report): expected a file *.json in a folder that exists, got {self.path}",
         )
         self._is_shared = is_shared
-        old, shown = (p.read_bytes() if p.is_file() else None for p in (self._json, self.path))
-        runs = _runs_in(old, self._json)
-        is_page = self.path != self._json
-        if is_page and shown is not None and b"<title>n5zarr report</title>" not in shown:
-            raise _no_report(self.path)
+        old = self.path.read_bytes() if self.path.is_file() else None
+        runs = _runs_in(old, self.path)
         before = json.loads(old) if old else {}
         self._before = {"status": "", "started": "", **before, "runs": runs}
         self._runs: list[dict[str, Any]] = []
         self._secrets = frozenset[str]()
         self._began, self._started = time.monotonic(), _now()
         folder = LocalFiles(self.path.parent)
-        left = left_beside(folder, {self._json.name, self.path.name})
+        left = left_beside(folder, {self.path.name})
         self._write("running")  # before hours of work, and to tell of a killed run
         remove_left(folder, left)
-
-    @property
-    def _json(self) -> Path:
-        return self.path.with_suffix(".json")
 
     def end(self) -> None:
         """Write the file with the worst status of all runs."""
@@ -88,11 +108,10 @@ class Report:
         """Write the file; runs that others have added meanwhile stay."""
         programs = {name: version(name) for name in _PACKAGES}
         machine = {"python": platform.python_version(), "platform": platform.platform()}
-        found: dict[str, Any] = {}
 
         def written(old: bytes | None) -> bytes:
             repeated = [self._plain(_key(run)) for run in self._runs]
-            others = [run for run in _runs_in(old, self._json) if _key(run) not in repeated]
+            others = [run for run in _runs_in(old, self.path) if _key(run) not in repeated]
             runs = [*self._runs, *others]
             states = {run["status"] for run in runs} | {"ok"}
             whole = status or next(status for status in _WORST_FIRST if status in states)
@@ -105,13 +124,11 @@ class Report:
                 "program": {**programs, **machine},
                 "runs": runs,
             }
-            found.update(self._plain(strict(document)))
-            return _encoded(json.dumps(found, indent=2, ensure_ascii=False))
+            text = json.dumps(self._plain(strict(document)), indent=2, ensure_ascii=False)
+            return f"{text}\n".encode(errors="backslashreplace")
 
         with FileWriter("atomic", lambda message: None) as writer:
-            writer.update(str(self._json), written)
-            if self.path.suffix == ".html":
-                writer.update(str(self.path), lambda _: _encoded(page(found)))
+            writer.update(str(self.path), written)
 
     def keep(self, places: Sequence[object], *, ended: bool, **options: object) -> bool:
         """Keep what the earlier report says of a run without problems, if it does.
@@ -203,11 +220,7 @@ def _runs_in(data: bytes | None, file: Path) -> list[dict[str, Any]]:
             for run in runs:
                 _key(run), run["status"], run["started"], [*run["locations"].values()]
             return runs
-    raise _no_report(file)
-
-
-def _no_report(file: Path) -> N5Error:
-    return option_error(
+    raise option_error(
         f"report (--report): expected a report of this version, or no file, got {file}; move it"
     )
 
@@ -216,10 +229,6 @@ def _key(run: Mapping[str, Any]) -> list[object]:
     """Return what a repeated run has in common with the first."""
     options = run["options"]
     return [run["command"], run["locations"], bool(options.get("dry_run")), options.get("part")]
-
-
-def _encoded(text: str) -> bytes:
-    return f"{text}\n".encode(errors="backslashreplace")
 
 
 def _hidden(option: Any) -> Any:  # noqa: ANN401 - of any type
@@ -238,3 +247,122 @@ def _located(location: object) -> str:
 
 def _now() -> str:
     return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+# ---------------------------------------------------------------------- arrays
+
+
+@dataclass
+class RunReport:
+    """What a report says of one run; see the protocol in ``tools.jobs.reports``."""
+
+    entry: dict[str, Any]
+
+    def add_arrays(
+        self,
+        arrays: Mapping[str, Mapping[str, ArraySource]],
+        options: RunOptions,
+        *,
+        hashed: Sequence[str] = (),
+        max_memory: int = MAX_MEMORY,
+        keeps_going: bool = False,
+    ) -> None:
+        """Describe arrays, and hash the values of some sides."""
+        datasets, tasks = self.entry["datasets"], {}
+        datasets.clear()
+        n_at_once = 2 * max(1, min(options.n_at_once, len(arrays) * len(hashed)))
+        memory, disk = max_memory // n_at_once, shutil.disk_usage(gettempdir()).free // n_at_once
+        for path, sides in arrays.items():
+            described = {name: _described(array) for name, array in sides.items()}
+            shape = next(iter(sides.values())).shape
+            datasets.append({"path": path, "shape": shape, "dimensions": shape[::-1], **described})
+            for name in hashed:
+                tasks[_Hash(sides[name], memory, disk, keeps_going)] = described[name]
+        total = sum(task.n_bytes for task in tasks)
+        for task, found in options.each(_Hash.run, tasks, "hash", total):
+            tasks[task].update(found)
+
+
+def _described(array: ArraySource) -> dict[str, JSON]:
+    n_blocks, n_stored = count_blocks(array)
+    n_bytes = n_blocks and array.stored and sum(map(_n_bytes, array.stored))
+    return {
+        "name": array.name or None,
+        "data_type": name_of_type(array.native_dtype),
+        "chunks": array.chunks,
+        "blocks": n_blocks,
+        "blocks_stored": n_stored,
+        "bytes_stored": n_bytes or (0 if n_stored == 0 else None),
+        "sha256": None,
+    }
+
+
+def _n_bytes(stored: Any) -> int:  # noqa: ANN401 - an array of Zarr, or the blocks of N5
+    """Count the bytes of the stored blocks, chunks or shards."""
+    store = stored.store.storage.store if isinstance(stored.store, N5Store) else stored.store
+    if isinstance(store, MadeDatasets):  # of another format, whose files have other sizes
+        size = sync(store.getsize_prefix(stored.path))
+        return size - sync(store.getsize(join(stored.path, ATTRIBUTES_JSON)))
+
+    async def of_some(keys: Sequence[str]) -> int:
+        return sum(await asyncio.gather(*(store.getsize(join(stored.path, k)) for k in keys)))
+
+    keys = each_key(store, stored.path)
+    return sum(sync(of_some([k for k in some if _BLOCK.fullmatch(k)])) for some in keys)
+
+
+@dataclass(frozen=True, eq=False)
+class _Hash:
+    """Hash the values of an array; it can be pickled for other processes."""
+
+    array: ArraySource
+    max_bytes: int
+    max_on_disk: int
+    keeps_going: bool
+
+    @property
+    def n_bytes(self) -> int:
+        """Bytes of all elements."""
+        return math.prod(self.array.shape) * self.array.item_size
+
+    def run(self) -> dict[str, JSON]:
+        """Return the hash, or why there is none."""
+        if self.array.native_dtype.kind in _ANY_LENGTH:
+            return {"note": _NO_ARRAY}
+        digest = hashlib.sha256()
+        try:
+            for part in self._in_order():
+                digest.update(part.reshape(-1).view(np.uint8))
+        except N5Error as err:
+            if not self.keeps_going:
+                raise
+            return {"note": str(err)}
+        note = _LABELS if self.array.holds_multisets else None
+        return {"sha256": digest.hexdigest(), "note": note}
+
+    def _in_order(self) -> Iterator[np.ndarray]:
+        """Yield all values in C order, little-endian.
+
+        Blocks are decoded once: layers of them that memory does not hold are put together in a
+        temporary file. If that has no room, either, blocks are decoded for each part of a layer.
+        """
+        shape, size = self.array.shape, self.array.item_size
+        room, dtype = max(1, self.max_bytes // size), self.array.native_dtype.newbyteorder("<")
+        units = [max(1, min(n, own)) for n, own in zip(shape, self.array.chunks, strict=True)]
+        step = box_shape(shape, units, shape, room)
+        first = next((axis for axis, n in enumerate(step) if n > 1), 0)
+        layer = (*step[: first + 1], *shape[first + 1 :])
+        if math.prod(step) > room or math.prod(layer) * size > self.max_on_disk:
+            layer = step = box_shape(shape, [1] * len(shape), shape, room)
+        for slab in boxes(shape, layer):
+            if layer == step:
+                yield np.ascontiguousarray(read_on_host(self.array.values, slab), dtype)
+                continue
+            with TemporaryFile() as file:  # stays until its memory is free
+                extent = tuple(part.stop - part.start for part in slab)
+                whole = np.memmap(file, dtype, "w+", shape=extent)
+            for box in boxes(extent, step):
+                each = zip(slab, box, strict=True)
+                place = tuple(slice(s.start + p.start, s.start + p.stop) for s, p in each)
+                whole[box] = read_on_host(self.array.values, place)
+            yield whole

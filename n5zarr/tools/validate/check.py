@@ -106,7 +106,7 @@ def validate(  # noqa: PLR0913 - one keyword for each option
     finish : bool, optional
         After all parts: return what they have found, and check what takes all blocks to judge.
     report : path, optional
-        Write ``*.json`` or ``*.html``: findings, and each dataset, with ``deep`` its SHA-256.
+        Write ``*.json``: findings, and each dataset, with ``deep`` its SHA-256.
     storage_options, backend : optional
         Options for a URL, and the library that reads it: as for :class:`~n5zarr.N5Store`.
     scheduler, n_workers, progress : optional
@@ -136,7 +136,19 @@ def validate(  # noqa: PLR0913 - one keyword for each option
     start = time.monotonic()
     check = _checker(place, path, deep=deep, expect_complete=expect_complete)
     run = RunOptions(scheduler, n_workers, progress, Division.of(part, finish=finish))
-    done = _validation(check, sorted(check.run(run, state), key=_rank), time.monotonic() - start)
+    findings = tuple(sorted(check.run(run, state), key=_rank))
+    done = Validation(
+        container=check.name,
+        path=check.path,
+        findings=findings,
+        n_groups=check.counts["groups"],
+        n_datasets=check.counts["datasets"],
+        n_blocks=check.counts["blocks"],
+        n_bytes=check.counts["bytes"],
+        seconds=time.monotonic() - start,
+        deep=check.deep,
+        block_counts=check.gaps.counts(),
+    )
     _report(done, replace(place, path=join(place.path, path)), run)
     return done
 
@@ -156,21 +168,6 @@ def _report(done: Validation, place: Place, run: RunOptions) -> None:
         arrays = {path: {"location": array} for path, array in tree.arrays.items()}
         hashed = ["location"] if done.deep else ()
         report.add_arrays(arrays, run, hashed=hashed, keeps_going=True)
-
-
-def _validation(check: Check, findings: Iterable[Finding], seconds: float) -> Validation:
-    return Validation(
-        container=check.name,
-        path=check.path,
-        findings=tuple(findings),
-        n_groups=check.counts["groups"],
-        n_datasets=check.counts["datasets"],
-        n_blocks=check.counts["blocks"],
-        n_bytes=check.counts["bytes"],
-        seconds=seconds,
-        deep=check.deep,
-        block_counts=check.gaps.counts(),
-    )
 
 
 def find_problems(  # noqa: PLR0913 - one keyword for each option
