@@ -38,8 +38,8 @@ from n5zarr.storage.local import LocalFiles
 from n5zarr.storage.secrets import is_secret, secrets_in, shown, without_secrets
 from n5zarr.storage.url import is_url
 from n5zarr.storage.writing import FileWriter
-from n5zarr.store.made_datasets import MadeDatasets
 from n5zarr.store.n5_store import N5Store
+from n5zarr.store.shown_store import ShownStore
 from n5zarr.tools.jobs.incomplete import left_beside, remove_left
 from n5zarr.tools.jobs.nodes import count_blocks, name_of_type
 from n5zarr.tools.jobs.run import MAX_MEMORY
@@ -300,7 +300,7 @@ def _described(array: ArraySource) -> dict[str, JSON]:
 def _n_bytes(stored: Any) -> int:  # noqa: ANN401 - an array of Zarr, or the blocks of N5
     """Count the bytes of the stored blocks, chunks or shards."""
     store = stored.store.storage.store if isinstance(stored.store, N5Store) else stored.store
-    if isinstance(store, MadeDatasets):  # of another format, whose files have other sizes
+    if isinstance(store, ShownStore):  # of another format, whose files have other sizes
         size = sync(store.getsize_prefix(stored.path))
         return size - sync(store.getsize(join(stored.path, ATTRIBUTES_JSON)))
 
