@@ -120,16 +120,13 @@ def stored_blocks(
     ask: Ask, path: str, view: DatasetView, within: Sequence[slice] | None = None
 ) -> StoredChunks:
     """List the blocks of a dataset as chunks of its array; see :func:`stored_chunks`."""
-    part = None if within is None else _in_grid(view, within)
+    part = None  # of the grid
+    if within is not None:
+        places = [*places_in(within, view.chunk_shape)]
+        part = list(view.with_other_axes(places, [*map(range, view.dataset.grid)]))
     axes = list(view.presented(N5Tuple(tuple(range(view.dataset.ndim)))))
     rows = stored_rows(ask, path, view.dataset.grid, part)
     return StoredChunks(view.chunk_shape, (some[:, axes] for some in rows))
-
-
-def _in_grid(view: DatasetView, within: Sequence[slice]) -> list[range]:
-    """Return the part of the grid of blocks that touches a box of the array, N5 order."""
-    places = [*places_in(within, view.chunk_shape)]
-    return list(view.with_other_axes(places, [*map(range, view.dataset.grid)]))
 
 
 def _of_keys(values: AnyArray) -> StoredChunks | None:

@@ -333,17 +333,14 @@ class Nodes:
         nodes: list[Node | Broken | None] = []
         for path, document in zip(paths, documents, strict=True):
             if isinstance(document, bytes):
-                nodes.append((yield from self._child(path, document)))
+                try:
+                    nodes.append((yield from self.classify(path, document)))
+                except N5Error as err:
+                    check_of_node(err)
+                    nodes.append(Broken(err))
             else:
                 nodes.append(None if document is None else Broken(document))
         return nodes
-
-    def _child(self, path: str, data: bytes) -> Steps[Node | Broken]:
-        try:
-            return (yield from self.classify(path, data))
-        except N5Error as err:
-            check_of_node(err)
-            return Broken(err)
 
     def above(self, path: str) -> Steps[list[Mapping[str, JSON]]]:
         """Read the attributes of the groups above a node, the nearest first."""

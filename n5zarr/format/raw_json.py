@@ -305,7 +305,7 @@ class _Members:
         self.skip()
         text = self.text[start : self.pos]
         try:
-            _STRICT.decode(TOKEN.sub(_without_comment, text))
+            _STRICT.decode(TOKEN.sub(lambda t: " " if t.lastgroup == "space" else t.group(), text))
         except ValueError:
             return None
         return text
@@ -324,10 +324,6 @@ class _Members:
             else:
                 self.pos += 1
             end = self.pos
-
-
-def _without_comment(token: re.Match[str]) -> str:
-    return " " if token.lastgroup == "space" else token.group()
 
 
 def _end(found: re.Match[str] | None) -> int:

@@ -341,7 +341,9 @@ def scan(
                 (
                     entry.name,
                     _is_dir(entry),
-                    entry.is_symlink() and _is_below_link(root, path),
+                    # whether a link leads from the root to this directory
+                    entry.is_symlink()
+                    and Path(root + path).resolve() != Path(root).resolve() / path,
                     entry.is_symlink() and not os.path.exists(entry.path),
                 )
                 for entry in entries
@@ -364,11 +366,6 @@ def _is_dir(entry: os.DirEntry[str]) -> bool:
         return entry.is_dir()
     except OSError:  # a link to itself
         return False
-
-
-def _is_below_link(root: str, path: str) -> bool:
-    """Whether a link leads from the root of a container to a directory in it."""
-    return Path(root + path).resolve() != Path(root).resolve() / path
 
 
 def _leads_up(link: Path, directory: Path) -> bool:

@@ -140,7 +140,12 @@ class LocalFiles(Storage):
     async def run_async[T](
         self, steps: Steps[T], warn: Callable[[str], None] = ignore_warning
     ) -> T:
-        done = drive(steps, self.answer_with(warn), pauses_at=_reads_files)
+        # files are read on a thread, their stamps without
+        done = drive(
+            steps,
+            self.answer_with(warn),
+            pauses_at=lambda asked: not all(isinstance(each, Stamp) for each in asked),
+        )
         if isinstance(done, Paused):
             # one thread for the rest of the flow is cheaper than one for each request
             return await on_thread(self.run, steps, warn, done.requests)
@@ -241,11 +246,6 @@ class LocalFiles(Storage):
             if folder == self._root.parent:
                 break
         return None
-
-
-def _reads_files(requests: Sequence[Request]) -> bool:
-    """Whether requests need more than stamps of files, which are read without a thread."""
-    return not all(isinstance(request, Stamp) for request in requests)
 
 
 def may_take_long(requests: Sequence[Request]) -> bool:

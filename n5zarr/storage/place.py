@@ -173,7 +173,9 @@ def _of_other_package(given: object, storage_options: Mapping[str, object] | Non
             return _of_mapping(given)
         case _ if _is_of(given, "obstore.store", "ObjectStore"):
             _refuse_options(given, storage_options)
-            return _of_obstore(given)
+            store: Any = given
+            folder = store.prefix if type(store).__name__ == "LocalStore" else None
+            return Place(ObjectStore(store) if folder is None else Path(folder))
         case _ if _is_of(given, "upath", "UPath"):
             return _of_upath(given, storage_options)
         case os.PathLike():
@@ -231,11 +233,6 @@ def _of_mapping(mapping: Any) -> Place:  # noqa: ANN401 - fsspec has no types
     if {"file", "local"} & protocols:
         return Place(Path(mapping.root))
     return Place(FsspecStore.from_mapper(mapping))
-
-
-def _of_obstore(store: Any) -> Place:  # noqa: ANN401 - may not be installed
-    folder = getattr(store, "prefix", None) if type(store).__name__ == "LocalStore" else None
-    return Place(ObjectStore(store) if folder is None else Path(folder))
 
 
 def _of_upath(path: Any, storage_options: Mapping[str, object] | None) -> Place:  # noqa: ANN401 - may not be installed

@@ -164,7 +164,9 @@ class FileWriter:
                 return None  # another writer has created it, and will write
             new = change(old)
             if new == old:
-                self._sync_unchanged(path, held)
+                if self._durability == "durable" and held is not None:
+                    os.fsync(held.file)  # its writer may have been killed before
+                    self._note_file(path)
                 return (new,)
             return (new,) if self._write_update(path, held, new) else None
 
@@ -191,12 +193,6 @@ class FileWriter:
             self._unfinished(path, (new,), name)
         self._note_file(path)
         return True
-
-    def _sync_unchanged(self, path: str, held: HeldFile | None) -> None:
-        """Sync content that an update does not change: its writer may have been killed before."""
-        if self._durability == "durable" and held is not None:
-            os.fsync(held.file)
-            self._note_file(path)
 
     def remove(self, path: str, *, check: Check | None = None) -> None:
         """Remove a file; do nothing if it is missing or a directory.

@@ -218,7 +218,8 @@ class ZarrStorage(Storage):
     @override
     def get_waiting(self) -> Callable[[str], BufferLike | None] | None:
         if self.supports_sync:
-            return self._get_sync
+            answer = self.answer_with(ignore_warning)
+            return lambda key: cast("BufferLike | None", answer(Get(key)))
         read = None if self._cache is not None else self._service.get_waiting
         if read is None:
             return None
@@ -236,9 +237,6 @@ class ZarrStorage(Storage):
             return found
 
         return get
-
-    def _get_sync(self, key: str) -> BufferLike | None:
-        return cast("BufferLike | None", self.answer_with(ignore_warning)(Get(key)))
 
     # ------------------------------------------------------------------ with await
 
