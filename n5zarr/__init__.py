@@ -12,7 +12,6 @@ import logging
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from n5zarr.arrays.html import set_html
 from n5zarr.errors import N5Error, N5MissingDependencyError, N5Warning
 from n5zarr.rooms import Door, lacking
 
@@ -290,8 +289,6 @@ def __getattr__(name: str) -> object:
 def __dir__() -> list[str]:
     return sorted({*globals(), *_MODULES})
 
-
-set_html(lambda node: import_module("n5zarr.viewing.picture_html").make_html(node))
 
 _MAKE_DEFAULT: "Door[Callable[[], None]]" = Door("speed", "default pipeline")
 try:

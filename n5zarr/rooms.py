@@ -42,6 +42,7 @@ ADDED: Mapping[Point, Mapping[str, str]] = {
     "images": {
         "views": "n5zarr.bigdataviewer.images:find_in_bdv",
         "views as arrays": "n5zarr.bigdataviewer.opening:open_described",
+        "HTML": "n5zarr.viewing.picture_html:make_html",
         "OME-Zarr as N5": "n5zarr.ome_zarr.from_ome:from_ome",
         "OME-Zarr in a version": "n5zarr.ome_zarr.versions:in_version",
     },

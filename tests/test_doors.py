@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import n5zarr
-from n5zarr.arrays import creating, group, many_boxes, pipeline
+from n5zarr.arrays import creating, described, group, many_boxes, pipeline
 from n5zarr.bigdataviewer.finding import find_view
 from n5zarr.bigdataviewer.images import find_in_bdv
 from n5zarr.bigdataviewer.opening import open_described
@@ -44,6 +44,7 @@ from n5zarr.tools.jobs import incomplete, nodes, reports
 from n5zarr.tools.pyramid import build, methods, n5_image, plan, work
 from n5zarr.tools.validate import of_rooms
 from n5zarr.tools.validate.files import check_group_files
+from n5zarr.viewing.picture_html import make_html
 from n5zarr.xarray import documents
 
 if TYPE_CHECKING:
@@ -62,6 +63,7 @@ def test_rooms_add_what_the_core_asks_for() -> None:
         hdf5.leads_to(hdf5_tree),
         tiff.leads_to(tiff_tree),
         axes._FIND_VIEW.leads_to(find_view),
+        described._MAKE_HTML.leads_to(make_html),
         find._FIND_VIEWS.leads_to(find_in_bdv),
         documents._OPEN_DESCRIBED.leads_to(open_described),
         convert._FROM_OME.leads_to(from_ome),

@@ -7,23 +7,28 @@ from typing import TYPE_CHECKING, Any, Self, override
 import zarr
 
 from n5zarr._zarr import ArrayV2Metadata, ArrayV3Metadata, Attributes, sync
-from n5zarr.arrays.html import html_of
 from n5zarr.arrays.open_dataset import OpenDataset, blocks_of_array
 from n5zarr.arrays.placing import memory_of
 from n5zarr.container.block_listing import stored_rows
 from n5zarr.container.resizing import remove_outside
 from n5zarr.format.order import N5Tuple
 from n5zarr.format.raw_json import from_numpy
+from n5zarr.rooms import Door
 from n5zarr.storage.ending import ending
 from n5zarr.store.n5_store import N5Store
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from zarr.abc.buffer import BufferPrototype, NDBuffer
     from zarr.abc.store import Store
     from zarr.types import AnyArray
 
     from n5zarr._zarr import CoordinateSelection, Fields, NDArrayLikeOrScalar, ShapeLike
     from n5zarr.store.info import Info
+
+
+_MAKE_HTML: Door[Callable[[AnyArray | zarr.Group], str | None]] = Door("images", "HTML")
 
 
 class N5Attributes(Attributes):
@@ -137,6 +142,19 @@ for _name in (
 def _dataset_of(array: AnyArray) -> OpenDataset | None:
     """Return the dataset whose blocks are the chunks of an array; None if there is none."""
     return None if array.shards is not None else blocks_of_array(array)
+
+
+def html_of(node: AnyArray | zarr.Group) -> str:
+    """Return an array or group as HTML; its text if nothing makes any, or fails."""
+    text = None
+    try:
+        make = _MAKE_HTML.found()
+        text = make and make(node)
+    except Exception:  # noqa: S110 - a picture must not keep anybody from the array
+        pass
+    import html  # noqa: PLC0415 - with its table of entities, as slow as four modules of n5zarr
+
+    return text or f"<pre>{html.escape(repr(node))}</pre>"
 
 
 def own_info(store: Store, path: str, *, size: bool = False) -> Info | None:

@@ -17,8 +17,7 @@ import zarr
 from zarr.storage import StorePath
 
 from n5zarr._zarr import ArrayV3Metadata, Attributes, async_group, sync, with_attributes
-from n5zarr.arrays.described import DescribedArray, N5Attributes, own_info
-from n5zarr.arrays.html import html_of
+from n5zarr.arrays.described import DescribedArray, N5Attributes, html_of, own_info
 from n5zarr.container import codec_chain
 from n5zarr.container.node_names import Broken
 from n5zarr.container.walk import Selection, Unreadable, Walk
@@ -266,9 +265,11 @@ def as_zarr(store: N5Store, path: str, node: Node) -> AnyArray | zarr.Group:
         value = store.run(store.container.document(MetadataKey(path, "zarr.json"), node)) or value
     if not isinstance(node, DatasetView):
         return zarr.Group(zarr.AsyncGroup.from_dict(where, json.loads(value)))
+    # N5's keys alone give the document, apart from attributes and the fill value
+    is_derived = node.given is None and node.transcoded is None and not node.record.extra
     metadata: Any = (
         with_attributes(_parse_metadata(node.v3_text), node.attributes)
-        if _is_ordinary(node)
+        if is_derived and node.kind.is_native
         else node.document() | {"attributes": node.attributes}
     )
     return zarr.Array(zarr.AsyncArray(metadata=metadata, store_path=where))
@@ -358,12 +359,6 @@ def _walk_below(
             store.container.warn(f"omitted from the listing: {found.node.error}")
         elif found.level and found.node is not None:
             yield found.path.removeprefix(path).lstrip("/"), found.node
-
-
-def _is_ordinary(view: DatasetView) -> bool:
-    """Whether N5's keys alone give the document, apart from attributes and the fill value."""
-    is_derived = view.given is None and view.transcoded is None and not view.record.extra
-    return is_derived and view.kind.is_native
 
 
 @lru_cache(maxsize=256)

@@ -148,9 +148,7 @@ def remove_empty_blocks(  # noqa: PLR0913 - what all long runs take
     for each in walk(store, node):
         if isinstance(each.node, DatasetView):
             found[each.path] = each.node
-        elif isinstance(each.node, Unreadable) or (
-            isinstance(each.node, Broken) and each.node.error.kind not in ("foreign", "data-type")
-        ):  # else it is no array, or no N5
+        elif isinstance(each.node, Unreadable | Broken) and _is_damaged(each.node):
             problems.append(each.node.error)
     tasks = chain.from_iterable(
         block_tasks(store, where, view, _n_together(view))
@@ -200,6 +198,11 @@ def _check_blocks(
 def _n_together(view: DatasetView) -> int:
     """Return how many blocks one task reads; small ones are decoded together."""
     return max(_AT_A_TIME, min(_MOST_AT_A_TIME, _TOGETHER // max(1, view.full_n_bytes)))
+
+
+def _is_damaged(node: Unreadable | Broken) -> bool:
+    """Whether a node may hold blocks but cannot be read; False if it is no array or no N5."""
+    return isinstance(node, Unreadable) or node.error.kind not in ("foreign", "data-type")
 
 
 _READ_WHOLE: Door[

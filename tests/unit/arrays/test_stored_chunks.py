@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import h5py
@@ -15,10 +16,11 @@ from zarr.storage import LocalStore, ObjectStore, WrapperStore
 
 import n5zarr
 from n5zarr import N5Store
+from n5zarr.arrays import described
 from n5zarr.arrays import stored_chunks as module
 from n5zarr.arrays.boxes import StoredChunks
+from n5zarr.arrays.described import html_of
 from n5zarr.arrays.encoder import Encoder, join_shard, nearest_compression, shard_index
-from n5zarr.arrays.html import html_of, set_html
 from n5zarr.arrays.placing import fill, host_batch, host_buffer, read_on_host
 from n5zarr.arrays.stored_chunks import each_key, stored_boxes, stored_chunks
 from n5zarr.format.compression import Raw, Zstd
@@ -186,16 +188,21 @@ def test_items_and_buffers_of_the_host() -> None:
     np.testing.assert_array_equal(read_on_host([1, 2, 3], slice(2)), [1, 2])
 
 
-def test_html(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("n5zarr.arrays.html._makers", [])
+@pytest.mark.parametrize(
+    ("make", "expected"),
+    [
+        (None, "<pre>&#x27;a&lt;b&#x27;</pre>"),
+        (lambda _: None, "<pre>&#x27;a&lt;b&#x27;</pre>"),
+        (lambda given: f"<b>{given}</b>", "<b>a<b</b>"),
+        (lambda given: given.missing, "<pre>&#x27;a&lt;b&#x27;</pre>"),
+    ],
+    ids=["no room", "no html", "html", "error"],
+)
+def test_html(monkeypatch: pytest.MonkeyPatch, make: Any, expected: str) -> None:
+    door = SimpleNamespace(found=lambda: make)
+    monkeypatch.setattr(described, "_MAKE_HTML", door)
     node: Any = "a<b"
-    assert html_of(node) == "<pre>&#x27;a&lt;b&#x27;</pre>"
-    set_html(lambda _: None)
-    assert html_of(node).startswith("<pre>")
-    set_html(lambda given: f"<b>{given}</b>")
-    assert html_of(node) == "<b>a<b</b>"
-    set_html(lambda given: given.missing)  # type: ignore[union-attr]
-    assert html_of(node).startswith("<pre>")
+    assert html_of(node) == expected
 
 
 # ------------------------------------------------------------------ encoders
