@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.structure import REPOSITORY
-from tests.test_rooms import BUDGETS, MODULES, NEAREST, WITHOUT_REPOSITORY
+from tests.test_rooms import BUDGETS, MODULES, WITHOUT_REPOSITORY
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -185,11 +185,8 @@ for name in OTHERS:
     importlib.import_module(name)
 """
 STEPS = {line.split('"')[1] for line in JOB.splitlines() if line.startswith("@step")}
-ALL = os.environ.get("N5ZARR_ALL") == "1"
-# without these rooms, tests of what is nearest to them run
-OTHERS = [name for name in PACKAGES if name not in NEAREST or ALL]
 SHORT = {"fast", "servers"}  # rooms of the core
-LONG = [pytest.param(name, marks=pytest.mark.long) for name in OTHERS if name not in SHORT]
+LONG = [pytest.param(name, marks=pytest.mark.long) for name in PACKAGES if name not in SHORT]
 
 
 @pytest.mark.parametrize("name", [*sorted(SHORT), *LONG])
