@@ -11,6 +11,7 @@ from zarr.abc.store import SupportsSyncStore
 from n5zarr.container.block_listing import stored_positions
 from n5zarr.conventions.model import level_of
 from n5zarr.format.attributes import ATTRIBUTES_JSON
+from n5zarr.format.grid import block_path
 from n5zarr.format.path import groups_above, join
 from n5zarr.storage.requests import read_key
 from n5zarr.store.n5_store import N5Store
@@ -75,6 +76,10 @@ class N5Blocks:
     def compression(self) -> Compression:
         """The compression of the blocks."""
         return self.view.dataset.compression
+
+    def key(self, position: tuple[int, ...]) -> str:
+        """Return the stored key of a block from its position in the grid, in array order."""
+        return join(self.path, block_path(self.view.grid_position(position)))
 
     def positions(self) -> Iterator[N5Tuple]:
         """List the grid positions of the stored blocks, N5 order."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from functools import cached_property
+from functools import partial
 from hashlib import blake2b
 from itertools import product
 from pathlib import Path
@@ -14,8 +14,6 @@ import zarr
 
 from n5zarr.arrays.boxes import places_in
 from n5zarr.errors import N5UnrepresentableError
-from n5zarr.format.grid import block_path
-from n5zarr.format.path import join
 from n5zarr.storage.files import stamp
 from n5zarr.storage.opening import open_storage
 from n5zarr.storage.place import place_of
@@ -23,7 +21,7 @@ from n5zarr.store.n5_store import N5Store
 from n5zarr.zarr_view.keys import ChunkNames
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from n5zarr.format.attributes import DatasetAttributes
     from n5zarr.format.lenient_json import JSON
@@ -40,47 +38,34 @@ class SourceFiles:
         The directory of the keys.
     unit : tuple of int
         Extent of a chunk in elements, in the order of the array.
-    source : ArraySource
-        The array.
+    key : callable
+        Returns the key of a chunk from its position in the grid.
     """
 
     root: str
     unit: tuple[int, ...]
-    source: ArraySource
+    key: Callable[[tuple[int, ...]], str]
 
     @classmethod
     def of(cls, source: ArraySource) -> SourceFiles | None:
         """Find the files of an array; None if it is on a server, or in a file of another format."""
         if source.blocks is not None:
-            root = source.blocks.store.storage.root
-            return None if root is None else cls(str(root), source.blocks.view.chunk_shape, source)
+            root, unit = source.blocks.store.storage.root, source.blocks.view.chunk_shape
+            return None if root is None else cls(str(root), unit, source.blocks.key)
         values = source.values
         if not isinstance(values, zarr.Array) or isinstance(values.store, N5Store):
             return None
         try:
-            ChunkNames.of(values.metadata.to_dict())
+            names = ChunkNames.of(values.metadata.to_dict())
             unit = tuple(values.shards or values.chunks)
         except (NotImplementedError, N5UnrepresentableError):  # keys that are not known
             return None
         root = open_storage(place_of(values.store)).root
-        return None if root is None else cls(str(root), unit, source)
+        return None if root is None else cls(str(root), unit, partial(names.key, values.path))
 
     def behind(self, box: Sequence[slice]) -> list[str]:
         """Return the files of the chunks that touch a box, stored or not."""
-        positions = product(*places_in(box, self.unit))
-        return [f"{self.root}/{self._key(position)}" for position in positions]
-
-    def _key(self, position: tuple[int, ...]) -> str:
-        blocks, values = self.source.blocks, self.source.values
-        if blocks is not None:
-            return join(blocks.path, block_path(blocks.view.grid_position(position)))
-        assert isinstance(values, zarr.Array)  # noqa: S101 - see `of`
-        return self._names.key(values.path, position)
-
-    @cached_property
-    def _names(self) -> ChunkNames:
-        values: Any = self.source.values
-        return ChunkNames.of(values.metadata.to_dict())
+        return [f"{self.root}/{self.key(each)}" for each in product(*places_in(box, self.unit))]
 
 
 def described_sources(found: SourceTree) -> dict[str, JSON]:

@@ -254,19 +254,15 @@ class Destination(Output):
             or read_incomplete(self.store, self.path) is not None
         ):
             return False
-        if resume and self._has_all_documents():
-            return True
         expected = "a destination that does not exist, got one"
         if resume:
+            documents = {k: v for k, v in self.documents().items() if self._is_own(k)}
+            if self.storage.run(read_each(list(documents))) == list(documents.values()):
+                return True
             expected = "the finished copy that this call would write, got other documents"
         raise option_error(
             f"{self}: expected {expected}; overwrite=True (--overwrite) removes it first"
         )
-
-    def _has_all_documents(self) -> bool:
-        """Whether all documents of the destination are there as they would be written."""
-        documents = {k: v for k, v in self.documents().items() if self._is_own(k)}
-        return self.storage.run(read_each(list(documents))) == list(documents.values())
 
     def remove(self) -> None:
         """Remove the destination."""

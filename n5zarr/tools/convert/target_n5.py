@@ -16,7 +16,6 @@ from n5zarr.arrays.opening import open_array
 from n5zarr.arrays.stored_chunks import stored_blocks
 from n5zarr.format.attributes import ATTRIBUTES_JSON, has_java_codecs
 from n5zarr.format.compression import Compression, Gzip, Jpeg, Raw, compression_to_json
-from n5zarr.format.grid import block_path
 from n5zarr.format.lenient_json import parse_json
 from n5zarr.format.order import from_presented
 from n5zarr.format.path import join
@@ -62,7 +61,7 @@ class N5Target(ArrayTarget):
 
     @override
     def key(self, position: tuple[int, ...]) -> str:
-        return join(self.path, block_path(self.blocks.view.grid_position(position)))
+        return self.blocks.key(position)
 
     @property
     @override

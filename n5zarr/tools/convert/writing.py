@@ -289,7 +289,9 @@ def _write(
         if division.ends:
             _check_made(copies, owned, target)
         else:
-            counts = _run_copies(copies, _only_unchanged(copies, owned, target), options)
+            is_stale = _is_chunk if owned.part is None and _know_files(copies) else None
+            left = owned.unchanged(_pieces_of(copies, owned.part), target.storage, is_stale)
+            counts = _run_copies(copies, left, options)
         if verify:
             verify_copies(copies, options)
         plan.report(options, verified=verify)
@@ -403,12 +405,6 @@ def _verify(task: CopyTask) -> None:
 
 def _verify_copied(task: CopyTask) -> None:
     task.copy.compare_copied(task.part)
-
-
-def _only_unchanged(copies: Sequence[Copy], owned: Owned, target: Destination) -> Owned:
-    """Return which written keys stay; remove the others, which are written anew or no more."""
-    is_stale = _is_chunk if owned.part is None and _know_files(copies) else None
-    return owned.unchanged(_pieces_of(copies, owned.part), target.storage, is_stale)
 
 
 def _check_made(copies: Sequence[Copy], owned: Owned, target: Destination) -> None:

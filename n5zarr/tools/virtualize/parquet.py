@@ -156,12 +156,9 @@ class ParquetWriter(Writer):
             records = rows[:, 0] // self._size
             starts = np.flatnonzero(np.diff(records, prepend=-1))
             for record, own in zip(records[starts], np.split(rows, starts[1:]), strict=True):
-                with self._aside(numbers[path], int(record)).open("ab") as file:
+                with Path(self._folder.name, f"{numbers[path]}-{record}").open("ab") as file:
                     file.write(own.tobytes())
         self._waiting, self._n_waiting = {}, 0
-
-    def _aside(self, number: int, record: int) -> Path:
-        return Path(self._folder.name, f"{number}-{record}")
 
     @override
     def finish(self) -> None:
