@@ -184,18 +184,17 @@ class Output(ABC):
         Owned
             Keys that an interrupted run has written, and those of other parts.
         """
-        paths = [self.path]
-        run, (done,) = division.begin(self.store, paths, job, resume=resume)
+        is_begun = False
         try:
-            written = {join(self.path, key) for key in done} if self.path else done
-            with division.ledger(self.storage, self.path, done) as ledger:
+            with division.running(
+                self.storage, [self.path], job, resume=resume, commit=self.commit
+            ) as (_, (done,), ledger):
+                is_begun = True
+                written = {join(self.path, key) for key in done} if self.path else done
                 yield Owned(written, division.part, ledger)
-            division.end(self.storage, paths, run, [done])
-            if division.part is None:
-                self.commit()
-                division.finish(self.storage, paths, ledger)
         except Exception as err:
-            err.add_note(f"{self} stays incomplete; {division.resuming or self.resuming}")
+            if is_begun:
+                err.add_note(f"{self} stays incomplete; {division.resuming or self.resuming}")
             raise
 
     @abstractmethod

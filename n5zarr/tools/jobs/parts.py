@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, NamedTuple
 from uuid import uuid4
 
@@ -30,7 +31,7 @@ from n5zarr.tools.jobs.incomplete import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
     from zarr.abc.store import Store
 
@@ -247,34 +248,69 @@ class Division(NamedTuple):
             return f"part={str(self.part)!r} (--part {self.part}) again continues this part"
         return "finish=True (--finish) again ends the run" if self.ends else ""
 
-    def begin(
-        self, store: Store, paths: Sequence[str], job: Mapping[str, JSON], *, resume: bool
-    ) -> tuple[str, list[set[str]]]:
-        """Mark destinations as incomplete, or go on with them.
+    @contextmanager
+    def running(
+        self,
+        storage: Storage,
+        paths: Sequence[str],
+        job: Mapping[str, JSON],
+        *,
+        resume: bool,
+        commit: Callable[[], None],
+    ) -> Iterator[tuple[str, list[set[str]], Ledger]]:
+        """Mark destinations as incomplete until they are written, or this part of them is.
 
         Parameters
         ----------
-        store : Store
-            Where the destinations are, with their keys as they are stored.
+        storage : Storage
+            The keys of the destinations.
         paths : sequence of str
-            The destinations in it; the first one holds the files of parts that have ended.
+            The destinations; the first one holds the files of parts that have ended.
         job : mapping
             The task and its options: only the same job goes on.
         resume : bool
             Whether to continue an interrupted run of the whole job; parts always do.
+        commit : callable
+            Writes the documents, when all parts have ended.
 
-        Returns
-        -------
+        Yields
+        ------
         tuple
-            The name of the run, and for each destination the keys that are written already.
+            The name of the run, for each destination the keys that are written already, and the
+            ledger.
 
         Raises
         ------
         N5UnrepresentableError
-            Parts have not ended, or all have; or the destination is that of another job
-            (``kind="option"``).
+            Parts have not ended, or all have; the destination is that of another job, or another
+            run has begun to write there (``kind="option"``).
         """
-        run = uuid4().hex
+        run, there = self._begin(storage, paths, job, resume=resume)
+        number = 0 if self.part is None else self.part.number
+        whose = None if self.ends else number
+        is_checked = self.ends and not _names_of(there[0])  # which are removed after the check
+        with Ledger(storage, paths[0], there[0], whose, is_checked=is_checked) as ledger:
+            yield run, there, ledger
+        for path, keys in zip(paths, there, strict=True):
+            # other parts may be writing the files that this one takes for unfinished
+            storage.run(confirm(str(storage), path, run, () if self.part is not None else keys))
+        if self.part is not None:
+            key = join(paths[0], f"n5zarr-incomplete-part-{self.part.number}.txt")
+            storage.run(put_each([(key, f"{self.part}\n".encode())]))
+            return
+        commit()
+        names = keys_below(storage.store, paths[0]) if self.ends else set()
+        of_parts = [join(paths[0], name) for name in _names_of(names).values()]
+        for left in (of_parts, sorted(ledger.files)):  # ledgers are complete while there are parts
+            storage.run(request_each(map(Remove, left)))
+        for path in reversed(paths):  # the mark of the first destination goes last
+            storage.run(request_each([Remove(join(path, INCOMPLETE_JSON))]))
+
+    def _begin(
+        self, storage: Storage, paths: Sequence[str], job: Mapping[str, JSON], *, resume: bool
+    ) -> tuple[str, list[set[str]]]:
+        """Return the name of the run, and the keys that are written; see :meth:`running`."""
+        run, store = uuid4().hex, storage.store.with_read_only(read_only=False)
         if not self.is_whole:
             before = read_incomplete(store, paths[0]) or {}
             where = join(str(store).removeprefix("file://"), paths[0])
@@ -300,32 +336,6 @@ class Division(NamedTuple):
             "(--finish) ends the run",
         )
         return _of_parts(self.part.of)
-
-    def ledger(self, storage: Storage, path: str, names: Collection[str]) -> Ledger:
-        """Read the ledger of this run, or of all parts, among the files of a destination."""
-        number = self.part.number if self.part is not None else 0
-        is_checked = self.ends and not _names_of(names)  # which are removed after the check
-        return Ledger(storage, path, names, None if self.ends else number, is_checked=is_checked)
-
-    def end(
-        self, storage: Storage, paths: Sequence[str], run: str, written: Sequence[Collection[str]]
-    ) -> None:
-        """Check that no other run has begun, and note that a part has ended."""
-        for path, keys in zip(paths, written, strict=True):
-            # other parts may be writing the files that this one takes for unfinished
-            storage.run(confirm(str(storage), path, run, () if self.part is not None else keys))
-        if self.part is not None:
-            key = join(paths[0], f"n5zarr-incomplete-part-{self.part.number}.txt")
-            storage.run(put_each([(key, f"{self.part}\n".encode())]))
-
-    def finish(self, storage: Storage, paths: Sequence[str], ledger: Ledger) -> None:
-        """Remove what runs have left, then the marks; that of the first destination goes last."""
-        names = keys_below(storage.store, paths[0]) if self.ends else set()
-        left = [join(paths[0], name) for name in _names_of(names).values()]
-        for keys in (left, sorted(ledger.files)):  # ledgers are complete while there are parts
-            storage.run(request_each(map(Remove, keys)))
-        for path in reversed(paths):
-            storage.run(request_each([Remove(join(path, INCOMPLETE_JSON))]))
 
 
 WHOLE = Division()

@@ -121,20 +121,18 @@ class LevelPlan:
         paths = [level.path for level in self.levels]
         is_resumed = resume and division.part is None
         left = left_beside(storage, image.documents) if is_resumed else {}
-        run, there = division.begin(image.store, paths, job, resume=resume)
-        done = [
-            {join(path, name) for name in names} if resume else set[str]()
-            for path, names in zip(paths, there, strict=True)
-        ]
-        with division.ledger(storage, paths[0], there[0]) as ledger:
+
+        def commit() -> None:
+            image.finish(self.levels, self.wanted)
+            remove_left(storage, left)
+
+        with division.running(storage, paths, job, resume=resume, commit=commit) as running:
+            run, there, ledger = running
+            done = [
+                {join(path, name) for name in names} if resume else set[str]()
+                for path, names in zip(paths, there, strict=True)
+            ]
             self._run_passes(done, run, ledger)
-        division.end(storage, paths, run, there)
-        if division.part is not None:
-            return
-        image.finish(self.levels, self.wanted)
-        remove_left(storage, left)
-        # the mark that `is_interrupted` looks for goes last
-        division.finish(storage, paths, ledger)
 
     def compare(self) -> None:
         """Compute all levels again, and compare them with those that are stored.
