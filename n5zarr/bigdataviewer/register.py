@@ -149,13 +149,11 @@ def transforms_of(given: Any, name: str) -> tuple[ViewTransform, ...]:  # noqa: 
     N5UnrepresentableError
         A transform has another form (``kind="option"``).
     """
-    named = isinstance(given, list | tuple) and all(_is_named(each) for each in given)
+    named = isinstance(given, list | tuple) and all(
+        isinstance(each, tuple) and len(each) == 2 and isinstance(each[0], str) for each in given
+    )
     pairs = given if named else [(name, given)]
     return tuple(ViewTransform(each, _rows(matrix)) for each, matrix in pairs)
-
-
-def _is_named(given: object) -> bool:
-    return isinstance(given, tuple) and len(given) == 2 and isinstance(given[0], str)
 
 
 def _rows(given: npt.ArrayLike) -> tuple[float, ...]:

@@ -334,9 +334,8 @@ def names_of_setups(
 
 
 def _check_mapping(given: object) -> None:
-    is_right = isinstance(given, Mapping) and all(isinstance(v, Mapping) for v in given.values())
     require(
-        is_right,
+        isinstance(given, Mapping) and all(isinstance(v, Mapping) for v in given.values()),
         "setups: expected a mapping of setups to their names, {0: {'name': 'left'}}, got "
         f"{given!r}",
     )

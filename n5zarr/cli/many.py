@@ -48,7 +48,9 @@ def run_each(locations: Sequence[str], work: Work, given: dict[str, Any], *, qui
             try:
                 status, text = work(location, report)
             except Exception as err:
-                status, text = "failed", _said(err)
+                is_full = isinstance(err, OSError) and err.errno in (ENOSPC, EDQUOT)
+                way_out = "; make room, and repeat the command" if is_full else ""
+                status, text = "failed", f"{str(err) or type(err).__name__}{way_out}"
             done.append({"location": named(location), "status": status, "text": text})
             if not quiet:
                 line = f"{named(location)}: {' '.join(text.split())}"
@@ -68,11 +70,6 @@ def run_each(locations: Sequence[str], work: Work, given: dict[str, Any], *, qui
         problems=problems,
         status=int(counts["ok"] < len(done)),
     )
-
-
-def _said(err: Exception) -> str:
-    is_full = isinstance(err, OSError) and err.errno in (ENOSPC, EDQUOT)
-    return f"{str(err) or type(err).__name__}{'; make room, and repeat the command' * is_full}"
 
 
 def outputs_of(sources: Sequence[str], into: str, given: Mapping[str, Any]) -> dict[str, str]:

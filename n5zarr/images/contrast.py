@@ -52,7 +52,9 @@ def contrast_limits(
     tuple of float
         Two finite numbers, the first is smaller.
     """
-    known = _usable(image.channels[channel].limits)
+    low, high = image.channels[channel].limits or (0.0, 0.0)
+    is_usable = -math.inf < low < high < math.inf
+    known = (max(low, -_HUGE), min(high, _HUGE)) if is_usable else None
     whole = np.iinfo(image.dtype) if image.dtype.kind in "ui" else None
     is_default = whole is not None and known == (float(whole.min), float(whole.max))
     if known is not None and not is_default:
@@ -75,12 +77,6 @@ def n_chunks_sampled(image: Image) -> int:
     """Count the chunks of the coarsest level that are read to find limits, at most."""
     coarsest, axis = image.levels[-1], image.channel_axis
     return sum(1 for c in range(len(image.channels)) for _ in _sample(coarsest, axis, c))
-
-
-def _usable(limits: tuple[float, float] | None) -> tuple[float, float] | None:
-    """Return stated limits if both are finite and the first is smaller, else None."""
-    low, high = limits or (0.0, 0.0)
-    return (max(low, -_HUGE), min(high, _HUGE)) if -math.inf < low < high < math.inf else None
 
 
 def _limits_of(parts: Iterable[np.ndarray[Any, Any]]) -> tuple[float, float] | None:

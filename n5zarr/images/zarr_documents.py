@@ -185,6 +185,8 @@ def create_like(  # noqa: PLR0913 - what may differ from the source
     """
     chunks = chunks or source.chunks
     options = _codecs(source, chunks, compression, zarr_format)
+    # with Zarr v2 they name the axes, as xarray does
+    names = with_names({}, source.dimension_names) if zarr_format == 2 else {}
     created: AnyArray = zarr.create_array(
         store,
         name=path or None,
@@ -192,7 +194,7 @@ def create_like(  # noqa: PLR0913 - what may differ from the source
         chunks=chunks,
         shards=shards,
         fill_value=source.fill_value,
-        attributes=_attributes(source, zarr_format),
+        attributes=dict(strict({**source.attributes, **names})),
         dimension_names=source.dimension_names if zarr_format == 3 else None,
         zarr_format=zarr_format,
         dtype=source.dtype,
@@ -223,12 +225,6 @@ def _codecs(
     if zarr_format == 2:
         options["chunk_key_encoding"] = {"name": "v2", "separator": "/"}
     return options
-
-
-def _attributes(source: ArraySource, zarr_format: ZarrFormat) -> dict[str, JSON]:
-    """Return the attributes to write; with Zarr v2 they name the axes, as xarray does."""
-    names = with_names({}, source.dimension_names) if zarr_format == 2 else {}
-    return dict(strict({**source.attributes, **names}))
 
 
 class _Array(NamedTuple):

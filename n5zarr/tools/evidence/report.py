@@ -131,17 +131,7 @@ class Report:
             writer.update(str(self.path), written)
 
     def keep(self, places: Sequence[object], *, ended: bool, **options: object) -> bool:
-        """Keep what the earlier report says of a run without problems, if it does.
-
-        Parameters
-        ----------
-        places : sequence
-            The locations of the run.
-        ended : bool
-            Whether an earlier report that has ended counts, too.
-        **options
-            The options that must be the same.
-        """
+        """Keep what the earlier report says of a run; see ``tools.jobs.reports``."""
         before, located = self._before, [*map(_located, places)]
         is_killed, began = before["status"] == "running", before["started"]
         for run in before["runs"]:
