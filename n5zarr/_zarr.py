@@ -31,7 +31,7 @@ import numpy as np
 import zarr
 from zarr.buffer import cpu, default_buffer_prototype
 from zarr.storage import MemoryStore, StorePath, WrapperStore
-from zarr.types import ArrayV2, ArrayV3
+from zarr.types import AnyArray, AnyAsyncArray, ArrayV2, ArrayV3
 
 from n5zarr.cores import max_workers
 from n5zarr.errors import N5UnrepresentableError
@@ -64,7 +64,6 @@ if TYPE_CHECKING:
     )
     from zarr.core.metadata.v2 import ArrayV2Metadata
     from zarr.core.metadata.v3 import ArrayV3Metadata, ChunkGridMetadata
-    from zarr.types import AnyArray, AnyAsyncArray
 
     type ArrayMetadata = ArrayV3Metadata | ArrayV2Metadata
     type BatchItem = tuple[Any, ArraySpec, Any, Any, bool]

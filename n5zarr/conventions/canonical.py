@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from n5zarr.conventions.levels import applied_after, diagonal_of, entries_of
+from n5zarr.conventions.levels import Steps, applied_after, diagonal_of, entries_of
 from n5zarr.conventions.model import (
     Convention,
     Geometry,
@@ -24,7 +24,6 @@ from n5zarr.conventions.model import (
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from n5zarr.conventions.levels import Steps
     from n5zarr.format.lenient_json import JSON
 
 

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 
 from n5zarr.conventions import neuroglancer
 from n5zarr.conventions.levels import (
+    Steps,
     applied_after,
     diagonal_of,
     downsampling_factors,
@@ -44,7 +45,6 @@ from n5zarr.conventions.units import symbol, unit_in
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from n5zarr.conventions.levels import Steps
     from n5zarr.format.lenient_json import JSON
 
 _AFFINE = "affineTransform"

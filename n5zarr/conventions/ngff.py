@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from n5zarr.conventions.levels import applied_after, entries_of, images_in
+from n5zarr.conventions.levels import Steps, applied_after, entries_of, images_in
 from n5zarr.conventions.model import (
     Axis,
     Convention,
@@ -33,7 +33,6 @@ from n5zarr.conventions.units import in_full, spelled
 from n5zarr.format.order import to_n5
 
 if TYPE_CHECKING:
-    from n5zarr.conventions.levels import Steps
     from n5zarr.format.lenient_json import JSON
 
 _TRANSFORMS = "coordinateTransformations"

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import math
 from array import array as packed
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from n5zarr.fast.native import load_kernel
-from n5zarr.format.order import from_presented
-
-if TYPE_CHECKING:
-    from n5zarr.format.order import AxisOrder
+from n5zarr.format.order import AxisOrder, from_presented
 
 _METHODS = ("mean", "mode")  # in the order of _kernel.c
 _kernel = load_kernel()

@@ -16,7 +16,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self, cast, override
 
 import zarr
-from zarr.abc.codec import Codec, CodecPipeline
+from zarr.abc.codec import Codec, CodecPipeline, GetResult
 from zarr.registry import register_pipeline
 
 from n5zarr._zarr import default_pipeline, default_pipeline_name, zarrs_pipeline
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from zarr.abc.buffer import Buffer, NDBuffer
-    from zarr.abc.codec import GetResult
     from zarr.abc.store import Store
 
     from n5zarr._zarr import ArrayMetadata, ArraySpec, BatchItem, ChunkGridMetadata, ZDType

@@ -7,13 +7,12 @@ import pickle
 import threading
 from typing import TYPE_CHECKING, Any
 
-from zarr.abc.store import OffsetByteRequest, RangeByteRequest
+from zarr.abc.store import ByteRequest, OffsetByteRequest, RangeByteRequest
 
 from n5zarr.storage.forks import fork_error
 
 if TYPE_CHECKING:
     from fsspec.asyn import AsyncFileSystem
-    from zarr.abc.store import ByteRequest
 
 _ARCHIVES = {"zip", "tar", "libarchive"}
 

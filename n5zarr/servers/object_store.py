@@ -11,7 +11,7 @@ from itertools import count
 from typing import TYPE_CHECKING, Any, override
 from uuid import uuid4
 
-from zarr.abc.store import OffsetByteRequest, RangeByteRequest, SuffixByteRequest
+from zarr.abc.store import ByteRequest, OffsetByteRequest, RangeByteRequest, SuffixByteRequest
 from zarr.storage import ObjectStore
 
 from n5zarr.errors import N5Error, N5UnsupportedError
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from obstore import Attributes, GetOptions, GetResult, ObjectMeta, PutMode, UpdateVersion
     from obstore.store import ObjectStore as ObstoreStore
     from zarr.abc.buffer import Buffer, BufferPrototype
-    from zarr.abc.store import ByteRequest
 
     from n5zarr.codecs.buffers import BufferLike
 

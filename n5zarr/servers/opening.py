@@ -30,7 +30,7 @@ from n5zarr.servers.web_store import WebStore
 from n5zarr.storage.forks import FORKS
 from n5zarr.storage.held import AS_ASKED
 from n5zarr.storage.secrets import ODD_USER, named, secrets_in, without_secrets
-from n5zarr.storage.url import is_chain
+from n5zarr.storage.url import Backend, is_chain
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -39,7 +39,6 @@ if TYPE_CHECKING:
     from zarr.abc.store import Store
 
     from n5zarr.storage.place import Place
-    from n5zarr.storage.url import Backend
 
 _log = logging.getLogger(__name__)
 _HTTP = ("http", "https")

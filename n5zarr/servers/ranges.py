@@ -10,11 +10,9 @@ from errno import EIO
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from zarr.abc.store import OffsetByteRequest, RangeByteRequest, SuffixByteRequest
+from zarr.abc.store import ByteRequest, OffsetByteRequest, RangeByteRequest, SuffixByteRequest
 
 if TYPE_CHECKING:
-    from zarr.abc.store import ByteRequest
-
     from n5zarr.codecs.buffers import BufferLike
 
 _CONTENT_RANGE = re.compile(r"\s*bytes\s+(\d+)-(\d+)/(\d+|\*)\s*", re.IGNORECASE)

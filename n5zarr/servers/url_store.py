@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import os
 import threading
-from contextlib import asynccontextmanager, nullcontext, suppress
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext, suppress
 from errno import EIO
 from http import HTTPStatus
 from pathlib import PurePosixPath
@@ -38,7 +38,6 @@ from n5zarr.storage.services import PAGE, ListingPage, Service
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Sequence
-    from contextlib import AbstractAsyncContextManager
 
     from aiohttp import ClientSession
     from fsspec.asyn import AsyncFileSystem

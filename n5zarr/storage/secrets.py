@@ -8,12 +8,9 @@ from __future__ import annotations
 
 import re
 from base64 import b64encode
-from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
 from urllib.parse import parse_qsl, quote, unquote
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 _USER = re.compile(r"(https?://|://(?=[^/?#@\s]*:))[^/?#\s\"'<>]*@", re.IGNORECASE)
 ODD_USER = re.compile(r"://([^/?#@\s:\[]+:(?!:|\d*(?:[/?#\s]|$))[^/?#@\s]*[/?#][^\s\"'<>]*)@")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any, cast, override
 
-from zarr.abc.store import RangeByteRequest
+from zarr.abc.store import RangeByteRequest, Store
 from zarr.buffer import cpu
 from zarr.storage import FsspecStore, ObjectStore
 
@@ -19,8 +19,6 @@ from n5zarr.storage.store_locations import innermost
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
-
-    from zarr.abc.store import Store
 
     from n5zarr.codecs.buffers import BufferLike
 

@@ -11,7 +11,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from zarr.abc.store import SupportsSyncStore
+from zarr.abc.store import Store, SupportsSyncStore
 from zarr.storage import FsspecStore, LocalStore, ObjectStore, WrapperStore, ZipStore
 
 from n5zarr._zarr import wrapped
@@ -23,7 +23,6 @@ from n5zarr.storage.url import is_url, local_path
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from zarr.abc.store import Store
 
 KINDS = {"S3Store": "s3", "GCSStore": "gs", "AzureStore": "az"}
 """The classes of obstore for services, and the schemes of their URLs."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple, cast
 import xarray as xr
 from xarray.backends.zarr import encode_zarr_variable
 
-from n5zarr.container.axes import read_layout
+from n5zarr.container.axes import Placed, read_layout
 from n5zarr.container.options import require
 from n5zarr.conventions.describe import add_level, choose_convention, remove_levels, without_levels
 from n5zarr.conventions.find import GROUP_KEYS
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 
     from dask.delayed import Delayed
 
-    from n5zarr.container.axes import Placed
     from n5zarr.conventions.model import Written
     from n5zarr.format.compression import Compression
     from n5zarr.format.lenient_json import JSON

@@ -22,7 +22,7 @@ from n5zarr.errors import (
     option_error,
 )
 from n5zarr.format.path import groups_above, join
-from n5zarr.images.ome import OME_FORMATS
+from n5zarr.images.ome import OME_FORMATS, OmeVersion
 from n5zarr.images.ome_documents import image_in
 from n5zarr.rooms import Door
 from n5zarr.storage.requests import read_each
@@ -37,7 +37,6 @@ if TYPE_CHECKING:
 
     from n5zarr.container.block_listing import Ask
     from n5zarr.container.walk import PathPatterns
-    from n5zarr.images.ome import OmeVersion
     from n5zarr.images.source import SourceTree
     from n5zarr.storage.interface import Storage
     from n5zarr.tools.convert.copies import ArrayCopy
