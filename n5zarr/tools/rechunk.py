@@ -15,7 +15,7 @@ from n5zarr.format.grid import is_block_name
 from n5zarr.format.path import join
 from n5zarr.images.from_n5 import n5_tree
 from n5zarr.storage.locks import alone
-from n5zarr.storage.place import place_of
+from n5zarr.storage.place import Location, place_of
 from n5zarr.store.locating import open_container
 from n5zarr.store.missing_nodes import existing_node
 from n5zarr.store.n5_store import N5Store
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from n5zarr.format.lenient_json import JSON
-    from n5zarr.storage.place import Location
     from n5zarr.tools.jobs.run import Progress, Scheduler
 
 _WRITTEN = "written.json"  # the datasets that are ready to replace the old ones

@@ -27,9 +27,9 @@ from n5zarr.container.walk import Unreadable
 from n5zarr.errors import N5Error
 from n5zarr.format.block import BlockHeader
 from n5zarr.format.grid import is_block_name
-from n5zarr.format.order import to_c
+from n5zarr.format.order import N5Tuple, to_c
 from n5zarr.rooms import asked
-from n5zarr.storage.place import place_of
+from n5zarr.storage.place import Backend, Location, place_of
 from n5zarr.storage.requests import MANY_BYTES, Steps, Update, read_each
 from n5zarr.store.locating import open_container
 from n5zarr.tools.jobs.nodes import (
@@ -41,7 +41,7 @@ from n5zarr.tools.jobs.nodes import (
     read_ends,
     walk,
 )
-from n5zarr.tools.jobs.run import RunOptions
+from n5zarr.tools.jobs.run import Progress, RunOptions, Scheduler
 from n5zarr.zarr_view.chunks import stored_chunk
 from n5zarr.zarr_view.dataset_view import DatasetView
 from n5zarr.zarr_view.element import Content
@@ -51,10 +51,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from n5zarr.format.attributes import DatasetAttributes
-    from n5zarr.format.order import N5Tuple
-    from n5zarr.storage.place import Backend, Location
     from n5zarr.store.n5_store import N5Store
-    from n5zarr.tools.jobs.run import Progress, Scheduler
 
 _AT_A_TIME = 32  # blocks that one task reads: a server answers many requests together
 _MOST_AT_A_TIME = 512  # of small ones

@@ -17,13 +17,13 @@ from n5zarr.container.node_names import Broken
 from n5zarr.container.walk import Unreadable
 from n5zarr.conventions.axis_names import derived_names
 from n5zarr.errors import N5Error, N5FormatError, N5UnsupportedError
-from n5zarr.format.attributes import GroupAttributes
+from n5zarr.format.attributes import DatasetAttributes, GroupAttributes
 from n5zarr.format.compression import Blosc, Bzip2, Gzip, Raw, Zstd
 from n5zarr.format.foreign import N5_DEFAULT, SIDECAR, SIDECAR_MARK, is_sidecar
 from n5zarr.format.order import transposition
 from n5zarr.format.path import join
 from n5zarr.format.raw_json import nonfinite_note, strict
-from n5zarr.storage.place import place_of
+from n5zarr.storage.place import Backend, Location, place_of
 from n5zarr.storage.requests import Put, Remove, read_each, request_each
 from n5zarr.store.locating import open_container
 from n5zarr.tools.jobs.nodes import walk
@@ -34,9 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from n5zarr.container.memory import Node
-    from n5zarr.format.attributes import DatasetAttributes
     from n5zarr.format.lenient_json import JSON
-    from n5zarr.storage.place import Backend, Location
     from n5zarr.store.n5_store import N5Store
     from n5zarr.zarr_view.dataset_view import DatasetView
 

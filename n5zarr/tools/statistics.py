@@ -19,12 +19,12 @@ from n5zarr.errors import ErrorsAt, N5UnsupportedError
 from n5zarr.format.order import N5Tuple, to_c
 from n5zarr.storage.asking_once import asking_once
 from n5zarr.storage.not_found import NotFoundError
-from n5zarr.storage.place import place_of
+from n5zarr.storage.place import Backend, Location, place_of
 from n5zarr.storage.requests import read_each
 from n5zarr.store.locating import open_container
 from n5zarr.store.missing_nodes import datasets_below, existing_node
 from n5zarr.tools.jobs.nodes import BlockTask
-from n5zarr.tools.jobs.run import RunOptions
+from n5zarr.tools.jobs.run import Progress, RunOptions, Scheduler
 from n5zarr.zarr_view.chunks import stored_chunk
 from n5zarr.zarr_view.dataset_view import DatasetView
 from n5zarr.zarr_view.element import Content
@@ -32,9 +32,7 @@ from n5zarr.zarr_view.element import Content
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from n5zarr.storage.place import Backend, Location
     from n5zarr.store.n5_store import N5Store
-    from n5zarr.tools.jobs.run import Progress, Scheduler
 
 _BLOCKS = 8  # in a task, at least
 _TASK_BYTES = 2**19  # of small blocks

@@ -22,7 +22,7 @@ from n5zarr.errors import (
     option_error,
 )
 from n5zarr.format.path import groups_above, join
-from n5zarr.images.ome import OME_FORMATS
+from n5zarr.images.ome import OME_FORMATS, OmeVersion
 from n5zarr.images.ome_documents import image_in
 from n5zarr.rooms import needed
 from n5zarr.storage.requests import read_each
@@ -36,7 +36,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from n5zarr.container.walk import PathPatterns
-    from n5zarr.images.ome import OmeVersion
     from n5zarr.images.source import SourceTree
     from n5zarr.storage.interface import Storage
     from n5zarr.tools.convert.copies import ArrayCopy

@@ -13,7 +13,7 @@ from n5zarr.errors import N5Error
 from n5zarr.images.find import images_in, ome_tree
 from n5zarr.rooms import added, asked, needed
 from n5zarr.storage.asking_once import asking_once
-from n5zarr.storage.place import place_of
+from n5zarr.storage.place import Backend, Location, Place, place_of
 from n5zarr.tools.convert.checks import (
     Form,
     check_complete,
@@ -26,15 +26,15 @@ from n5zarr.tools.convert.checks import (
     warn_of_nothing,
     warn_of_ome,
 )
-from n5zarr.tools.convert.copies import opaque_folders
+from n5zarr.tools.convert.copies import Folder, opaque_folders
 from n5zarr.tools.convert.from_zarr import coords_tree, reordered
-from n5zarr.tools.convert.places import open_destination, open_source
-from n5zarr.tools.convert.target import Layout
+from n5zarr.tools.convert.places import TargetFormat, open_destination, open_source
+from n5zarr.tools.convert.target import Destination, Layout
 from n5zarr.tools.convert.target_n5 import N5Destination
 from n5zarr.tools.convert.writing import Conversion, Plan
 from n5zarr.tools.jobs.parts import Division
-from n5zarr.tools.jobs.reports import recorded, report_of_run
-from n5zarr.tools.jobs.run import MAX_MEMORY, RunOptions
+from n5zarr.tools.jobs.reports import Reported, recorded, report_of_run
+from n5zarr.tools.jobs.run import MAX_MEMORY, Progress, RunOptions, Scheduler
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -42,12 +42,6 @@ if TYPE_CHECKING:
     from n5zarr.format.lenient_json import JSON
     from n5zarr.images.ome import OmeVersion
     from n5zarr.images.source import ArraySource, SourceTree
-    from n5zarr.storage.place import Backend, Location, Place
-    from n5zarr.tools.convert.copies import Folder
-    from n5zarr.tools.convert.places import TargetFormat
-    from n5zarr.tools.convert.target import Destination
-    from n5zarr.tools.jobs.reports import Reported
-    from n5zarr.tools.jobs.run import Progress, Scheduler
 
 
 @recorded("convert", "source", "destination")

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Self, over
 import numpy as np
 
 from n5zarr._zarr import sync
-from n5zarr.arrays.boxes import box_at, box_shape, boxes, least_box, touched_boxes
+from n5zarr.arrays.boxes import BoxSlices, box_at, box_shape, boxes, least_box, touched_boxes
 from n5zarr.arrays.placing import read_on_host
 from n5zarr.arrays.stored_chunks import FEW, stored_boxes, stored_chunks
 from n5zarr.errors import N5Error, N5UnsupportedError
@@ -30,7 +30,6 @@ from n5zarr.tools.jobs.incomplete import Piece, keys_below
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from n5zarr.arrays.boxes import BoxSlices
     from n5zarr.codecs.buffers import BufferLike
     from n5zarr.images.source import ArraySource, SourceTree
     from n5zarr.storage.interface import Storage

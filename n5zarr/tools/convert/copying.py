@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, ClassVar, override
 
 import numpy as np
 
-from n5zarr.arrays.boxes import boxes, places_in
+from n5zarr.arrays.boxes import BoxSlices, boxes, places_in
 from n5zarr.arrays.encoder import join_shard
 from n5zarr.arrays.placing import read_on_host
 from n5zarr.arrays.stored_chunks import stored_boxes
@@ -41,10 +41,11 @@ from n5zarr.tools.convert.copies import (
     CopyTask,
     FileCopy,
     Folder,
+    TaskSize,
     Way,
     is_same,
 )
-from n5zarr.tools.convert.target import ZarrTarget
+from n5zarr.tools.convert.target import ArrayTarget, ZarrTarget
 from n5zarr.tools.convert.target_n5 import N5Target
 from n5zarr.tools.jobs.incomplete import Piece
 from n5zarr.tools.jobs.run import SMALL
@@ -55,12 +56,9 @@ if TYPE_CHECKING:
 
     from zarr.types import AnyArray
 
-    from n5zarr.arrays.boxes import BoxSlices
     from n5zarr.codecs.buffers import BufferLike
     from n5zarr.format.order import N5Tuple
     from n5zarr.images.source import ArraySource, N5Blocks
-    from n5zarr.tools.convert.copies import TaskSize
-    from n5zarr.tools.convert.target import ArrayTarget
     from n5zarr.tools.jobs.parts import Owned
 
 

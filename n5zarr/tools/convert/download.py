@@ -29,7 +29,7 @@ from n5zarr.format.order import N5Tuple, to_n5
 from n5zarr.format.path import groups_above, join, normalize_path
 from n5zarr.storage.asking_once import asking_once
 from n5zarr.storage.files import is_unfinished, stamp
-from n5zarr.storage.place import place_of
+from n5zarr.storage.place import Backend, Location, place_of
 from n5zarr.storage.requests import Remove, RemoveTree, read_each, request_each
 from n5zarr.storage.secrets import shown
 from n5zarr.storage.store_locations import overlap, places_behind
@@ -37,11 +37,11 @@ from n5zarr.storage.url import is_url
 from n5zarr.store.locating import open_container
 from n5zarr.store.missing_nodes import datasets_below, selected_nodes
 from n5zarr.store.n5_store import N5Store
-from n5zarr.tools.convert.box_in_levels import boxes_of
+from n5zarr.tools.convert.box_in_levels import Ranges, boxes_of
 from n5zarr.tools.convert.copies import Folder
 from n5zarr.tools.convert.target import Output, put_missing
 from n5zarr.tools.jobs.incomplete import INCOMPLETE_JSON
-from n5zarr.tools.jobs.run import run_tasks
+from n5zarr.tools.jobs.run import Progress, run_tasks
 from n5zarr.zarr_view.dataset_view import DatasetView
 
 if TYPE_CHECKING:
@@ -49,9 +49,6 @@ if TYPE_CHECKING:
 
     from n5zarr.conventions.model import Geometry
     from n5zarr.format.lenient_json import JSON
-    from n5zarr.storage.place import Backend, Location
-    from n5zarr.tools.convert.box_in_levels import Ranges
-    from n5zarr.tools.jobs.run import Progress
 
 _DOWNLOAD_JSON = "n5zarr-download.json"  # names the source, so that parts of one stay apart
 _FEW = 10_000  # blocks of a part; more are listed

@@ -15,10 +15,10 @@ from n5zarr.container.foreign import read_zarr_node
 from n5zarr.container.options import check_option, require
 from n5zarr.errors import N5FormatError, option_error
 from n5zarr.format.attributes import ATTRIBUTES_JSON
-from n5zarr.format.foreign import ZARR_DOCUMENTS, format_of_name, root_in_zip
+from n5zarr.format.foreign import ZARR_DOCUMENTS, Foreign, format_of_name, root_in_zip
 from n5zarr.format.path import join, normalize_path
 from n5zarr.images.from_n5 import n5_tree
-from n5zarr.images.ome import DEFAULT_VERSION, OME_FORMATS
+from n5zarr.images.ome import DEFAULT_VERSION, OME_FORMATS, OmeVersion
 from n5zarr.images.source import SourceTree
 from n5zarr.rooms import ADDED, added, needed
 from n5zarr.storage.opening import open_storage
@@ -39,8 +39,6 @@ if TYPE_CHECKING:
     from zarr.types import AnyArray
 
     from n5zarr.container.walk import PathPatterns
-    from n5zarr.format.foreign import Foreign
-    from n5zarr.images.ome import OmeVersion
     from n5zarr.zarr_view.keys import ZarrFormat
 
 type TargetFormat = Literal["zarr", "zarr2", "n5", "ome-zarr"]

@@ -21,10 +21,10 @@ from n5zarr.format.order import from_presented
 from n5zarr.format.path import join
 from n5zarr.format.raw_json import RawObject
 from n5zarr.format.version import SUPPORTED_VERSION, VERSION_KEY
-from n5zarr.images.source import N5Blocks
+from n5zarr.images.source import ArraySource, N5Blocks
 from n5zarr.storage.requests import read_each
 from n5zarr.store.n5_store import N5Store
-from n5zarr.tools.convert.target import ArrayTarget, Destination
+from n5zarr.tools.convert.target import ArrayTarget, Destination, Layout
 from n5zarr.zarr_view.keys import DEFAULT_NAMES
 
 if TYPE_CHECKING:
@@ -34,8 +34,6 @@ if TYPE_CHECKING:
 
     from n5zarr.arrays.boxes import StoredChunks
     from n5zarr.codecs.buffers import BufferLike
-    from n5zarr.images.source import ArraySource
-    from n5zarr.tools.convert.target import Layout
 
 
 @dataclass(frozen=True, eq=False)

@@ -23,13 +23,22 @@ from n5zarr.tools.convert.checks import (
     hidden_stores,
     warn_of_fill_values,
 )
-from n5zarr.tools.convert.copies import Copied, TaskSize, plan_opaque
+from n5zarr.tools.convert.copies import (
+    ArrayCopy,
+    Copied,
+    Copy,
+    CopyTask,
+    Folder,
+    TaskSize,
+    Way,
+    plan_opaque,
+)
 from n5zarr.tools.convert.copying import BlockCopy, copy_of
 from n5zarr.tools.convert.source_files import described_sources
 from n5zarr.tools.convert.target_n5 import N5Destination
-from n5zarr.tools.jobs.incomplete import MAX_MEMORY, SOURCE, seal
+from n5zarr.tools.jobs.incomplete import MAX_MEMORY, SOURCE, Piece, seal
 from n5zarr.tools.jobs.nodes import for_reading
-from n5zarr.tools.jobs.parts import Owned
+from n5zarr.tools.jobs.parts import Owned, Part
 from n5zarr.tools.jobs.reports import report_of_run
 
 if TYPE_CHECKING:
@@ -37,10 +46,7 @@ if TYPE_CHECKING:
 
     from n5zarr.format.lenient_json import JSON
     from n5zarr.images.source import ArraySource, SourceTree
-    from n5zarr.tools.convert.copies import ArrayCopy, Copy, CopyTask, Folder, Way
     from n5zarr.tools.convert.target import Destination, Layout
-    from n5zarr.tools.jobs.incomplete import Piece
-    from n5zarr.tools.jobs.parts import Part
     from n5zarr.tools.jobs.run import RunOptions
 
 _REMOTE_WORKERS = 16  # they wait for servers most of the time

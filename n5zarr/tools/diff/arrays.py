@@ -12,19 +12,17 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 
-from n5zarr.arrays.boxes import box_shape, boxes, least_box
+from n5zarr.arrays.boxes import BoxSlices, TouchedBoxes, box_shape, boxes, least_box
 from n5zarr.arrays.placing import read_on_host
 from n5zarr.arrays.stored_chunks import stored_boxes
 from n5zarr.container.options import require
 from n5zarr.images.source import Values
 from n5zarr.tools.jobs.nodes import for_reading
-from n5zarr.tools.jobs.run import MAX_MEMORY, RunOptions
+from n5zarr.tools.jobs.run import MAX_MEMORY, Progress, RunOptions, Scheduler
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from n5zarr.arrays.boxes import BoxSlices, TouchedBoxes
-    from n5zarr.tools.jobs.run import Progress, Scheduler
 
 _SHOWN = 5  # elements that differ
 _TOGETHER = 64  # boxes of a task

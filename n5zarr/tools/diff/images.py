@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from n5zarr.arrays.boxes import StoredChunks
+from n5zarr.arrays.boxes import BoxSlices, StoredChunks
 from n5zarr.arrays.placing import read_on_host
 from n5zarr.arrays.stored_chunks import stored_chunks
 from n5zarr.conventions.model import mapping, numbers
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from n5zarr.arrays.boxes import BoxSlices
     from n5zarr.images.image import Image, ImageLevel, Images
     from n5zarr.images.source import ArraySource, Values
 

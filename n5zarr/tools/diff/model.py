@@ -9,16 +9,14 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from n5zarr.images.source import ArraySource
-from n5zarr.tools.diff.arrays import compare_each
+from n5zarr.tools.diff.arrays import ArrayDifference, Readable, compare_each
 from n5zarr.tools.jobs.nodes import name_of_type
-from n5zarr.tools.jobs.reports import report_of_run
+from n5zarr.tools.jobs.reports import RunReport, report_of_run
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from n5zarr.format.lenient_json import JSON
-    from n5zarr.tools.diff.arrays import ArrayDifference, Readable
-    from n5zarr.tools.jobs.reports import RunReport
     from n5zarr.tools.jobs.run import RunOptions
 
 type What = Literal["missing", "kind", "shape", "data-type", "axes", "attribute", "values"]

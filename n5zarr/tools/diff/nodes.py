@@ -20,15 +20,15 @@ from n5zarr.images.find import images_in
 from n5zarr.images.from_n5 import n5_tree
 from n5zarr.metadata.geometry import described
 from n5zarr.storage.asking_once import asking_once
-from n5zarr.storage.place import place_of
+from n5zarr.storage.place import Backend, Location, Place, place_of
 from n5zarr.store.java_zarr import JavaZarrStore, in_own_store, zarr_documents
-from n5zarr.store.locating import locate
+from n5zarr.store.locating import Located, locate
 from n5zarr.store.missing_nodes import existing_node
 from n5zarr.store.n5_store import N5Store
 from n5zarr.tools.diff.images import compare_images
-from n5zarr.tools.diff.model import Difference, Found
-from n5zarr.tools.jobs.reports import recorded
-from n5zarr.tools.jobs.run import RunOptions
+from n5zarr.tools.diff.model import Comparison, Difference, Found
+from n5zarr.tools.jobs.reports import Reported, recorded
+from n5zarr.tools.jobs.run import Progress, RunOptions, Scheduler
 from n5zarr.zarr_view.dataset_view import DatasetView
 
 if TYPE_CHECKING:
@@ -38,11 +38,6 @@ if TYPE_CHECKING:
 
     from n5zarr.container.memory import Node
     from n5zarr.format.lenient_json import JSON
-    from n5zarr.storage.place import Backend, Location, Place
-    from n5zarr.store.locating import Located
-    from n5zarr.tools.diff.model import Comparison
-    from n5zarr.tools.jobs.reports import Reported
-    from n5zarr.tools.jobs.run import Progress, Scheduler
 
 _PLAIN = "zarr"  # without metadata of images
 

@@ -42,14 +42,13 @@ from n5zarr.store.made_datasets import MadeDatasets
 from n5zarr.store.n5_store import N5Store
 from n5zarr.tools.jobs.incomplete import left_beside, remove_left
 from n5zarr.tools.jobs.nodes import count_blocks, name_of_type
-from n5zarr.tools.jobs.run import MAX_MEMORY
+from n5zarr.tools.jobs.run import MAX_MEMORY, RunOptions
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from n5zarr.format.lenient_json import JSON
     from n5zarr.images.source import ArraySource
-    from n5zarr.tools.jobs.run import RunOptions
 
 _MARK = "n5zarr_report"
 _VERSION = 1  # of the structure, which docs/convert.md lists

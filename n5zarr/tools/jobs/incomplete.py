@@ -38,6 +38,7 @@ from n5zarr.storage.requests import (
     List,
     Remove,
     RemoveTree,
+    Steps,
     Update,
     put_each,
     read_each,
@@ -52,7 +53,6 @@ if TYPE_CHECKING:
 
     from n5zarr.format.lenient_json import JSON
     from n5zarr.storage.interface import Storage
-    from n5zarr.storage.requests import Steps
 
 __all__ = [
     "INCOMPLETE_JSON",

@@ -15,9 +15,9 @@ from zarr.abc.store import SupportsSyncStore
 
 from n5zarr._zarr import with_zarrs_pipeline
 from n5zarr.arrays.stored_chunks import stored_chunks
-from n5zarr.container.block_listing import stored_positions
+from n5zarr.container.block_listing import Ask, stored_positions
 from n5zarr.container.options import require
-from n5zarr.container.walk import Walk
+from n5zarr.container.walk import Walk, WalkNode
 from n5zarr.format.grid import block_path
 from n5zarr.format.order import N5Tuple, to_c
 from n5zarr.format.path import join
@@ -31,8 +31,6 @@ from n5zarr.tools.jobs.run import SMALL
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from n5zarr.container.block_listing import Ask
-    from n5zarr.container.walk import WalkNode
     from n5zarr.format.attributes import DatasetAttributes
     from n5zarr.images.source import ArraySource
     from n5zarr.storage.interface import Storage

@@ -23,6 +23,7 @@ from n5zarr.tools.jobs.incomplete import (
     PARTS,
     RUN,
     Ledger,
+    Piece,
     begin,
     confirm,
     keys_below,
@@ -37,7 +38,6 @@ if TYPE_CHECKING:
 
     from n5zarr.format.lenient_json import JSON
     from n5zarr.storage.interface import Storage
-    from n5zarr.tools.jobs.incomplete import Piece
 
 PART_NAME = re.compile(r"n5zarr-incomplete-part-([0-9]+)\.txt", re.ASCII)
 """Names of the files in an incomplete destination that parts leave when they end."""

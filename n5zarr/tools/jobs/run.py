@@ -27,12 +27,11 @@ from n5zarr.container.options import require
 from n5zarr.cores import usable_cores
 from n5zarr.errors import import_optional, option_error
 from n5zarr.storage.ending import Call, check_wanted, ended_by, entering
-from n5zarr.tools.jobs.parts import WHOLE, WORKERS
+from n5zarr.tools.jobs.parts import WHOLE, WORKERS, Division
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from n5zarr.tools.jobs.parts import Division
 
 type Scheduler = object
 """``None``, ``"threads"``, ``"processes"``, the address of a dask scheduler, or a dask client."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from n5zarr.arrays.boxes import n_boxes
 from n5zarr.codecs.compress import codec_of
@@ -12,22 +12,18 @@ from n5zarr.container.options import check_compression, require
 from n5zarr.errors import ErrorsAt
 from n5zarr.rooms import asked
 from n5zarr.storage.asking_once import asking_once
-from n5zarr.storage.place import place_of
+from n5zarr.storage.place import Backend, Location, Place, place_of
 from n5zarr.tools.jobs.parts import Division
-from n5zarr.tools.jobs.run import MAX_MEMORY, RunOptions
+from n5zarr.tools.jobs.run import MAX_MEMORY, Progress, RunOptions, Scheduler
 from n5zarr.tools.pyramid.finding import copying, find_finest, group_of
-from n5zarr.tools.pyramid.image import Wanted
+from n5zarr.tools.pyramid.image import PyramidImage, Wanted
 from n5zarr.tools.pyramid.model import Pyramid, PyramidLevel, PyramidOptions, choose_levels
 from n5zarr.tools.pyramid.plan import LevelPlan
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-    from typing import Literal
 
     from n5zarr.format.lenient_json import JSON
-    from n5zarr.storage.place import Backend, Location, Place
-    from n5zarr.tools.jobs.run import Progress, Scheduler
-    from n5zarr.tools.pyramid.image import PyramidImage
     from n5zarr.tools.pyramid.methods import Method
 
 _PARTS_OF_S0 = (

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shlex
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,17 +15,17 @@ from zarr.storage import MemoryStore
 
 from n5zarr.container.options import require
 from n5zarr.conventions.levels import entries_of
-from n5zarr.errors import N5UnsupportedError, option_error
+from n5zarr.errors import N5UnrepresentableError, N5UnsupportedError, option_error
 from n5zarr.format.attributes import ATTRIBUTES_JSON
 from n5zarr.format.foreign import ZARR_DOCUMENTS, format_of_name
 from n5zarr.format.path import groups_above, join, normalize_path
 from n5zarr.format.raw_json import RawObject
 from n5zarr.format.version import VERSION_KEY
 from n5zarr.images.from_n5 import n5_tree
-from n5zarr.metadata.geometry import described, placed_datasets
+from n5zarr.metadata.geometry import ArrayGeometry, described, placed_datasets
 from n5zarr.metadata.levels import is_level
 from n5zarr.metadata.set_geometry import set_geometry
-from n5zarr.storage.place import place_of
+from n5zarr.storage.place import Location, Place, place_of
 from n5zarr.storage.requests import list_each, put_each, read_each, read_key
 from n5zarr.storage.secrets import named
 from n5zarr.storage.url import is_url
@@ -44,12 +44,7 @@ from n5zarr.zarr_view.dataset_view import DatasetView
 from n5zarr.zarr_view.element import Content
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from n5zarr.container.axes import Placed
-    from n5zarr.errors import N5UnrepresentableError
-    from n5zarr.metadata.geometry import ArrayGeometry
-    from n5zarr.storage.place import Location, Place
     from n5zarr.tools.pyramid.model import PyramidOptions
 
 

@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import TYPE_CHECKING, Literal
 
-from n5zarr.conventions.model import centre_shifts
+from n5zarr.conventions.model import Axis, centre_shifts
 from n5zarr.conventions.units import ratio
 from n5zarr.format.path import join
 from n5zarr.tools.jobs.nodes import check_no_links
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from zarr.abc.store import Store
 
     from n5zarr.arrays.boxes import BoxSlices
-    from n5zarr.conventions.model import Axis
     from n5zarr.format.compression import Compression
     from n5zarr.format.lenient_json import JSON
     from n5zarr.storage.interface import Storage

@@ -19,7 +19,7 @@ from n5zarr.conventions.describe import (
     remove_levels,
 )
 from n5zarr.conventions.levels import factors_in_json
-from n5zarr.conventions.model import axes_of, centre_shifts, numbers
+from n5zarr.conventions.model import Axis, axes_of, centre_shifts, numbers
 from n5zarr.errors import N5Warning
 from n5zarr.format.attributes import ATTRIBUTES_JSON
 from n5zarr.format.compression import compression_to_json
@@ -35,8 +35,8 @@ from n5zarr.storage.requests import Remove, RemoveTree, list_each, put_each, req
 from n5zarr.tools.convert.source_files import described_dataset
 from n5zarr.tools.convert.target_n5 import N5Target
 from n5zarr.tools.jobs.nodes import check_no_links
-from n5zarr.tools.pyramid.image import Level, PyramidImage
-from n5zarr.tools.pyramid.methods import choose_method
+from n5zarr.tools.pyramid.image import Level, PyramidImage, Wanted
+from n5zarr.tools.pyramid.methods import Method, choose_method
 from n5zarr.zarr_view.element import Content
 from n5zarr.zarr_view.record import Record
 
@@ -44,12 +44,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from n5zarr.container.axes import Placed
-    from n5zarr.conventions.model import Axis
     from n5zarr.format.lenient_json import JSON
     from n5zarr.store.n5_store import N5Store
     from n5zarr.tools.convert.target import ArrayTarget
-    from n5zarr.tools.pyramid.image import Wanted
-    from n5zarr.tools.pyramid.methods import Method
     from n5zarr.tools.pyramid.model import ChosenLevel
 
 _BY_FACTORS = ("bdv", "factors", "paintera")

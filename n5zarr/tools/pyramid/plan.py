@@ -24,20 +24,19 @@ from n5zarr.storage.requests import Remove, read_each, request_each
 from n5zarr.tools.jobs.incomplete import (
     MAX_MEMORY,
     SOURCE,
+    Ledger,
     confirm,
     left_beside,
     read_incomplete,
     remove_left,
 )
-from n5zarr.tools.jobs.parts import WORKERS, Owned
+from n5zarr.tools.jobs.parts import WORKERS, Division, Owned
 from n5zarr.tools.pyramid.schedule import Limits, next_pass, tasks
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from n5zarr.format.lenient_json import JSON
-    from n5zarr.tools.jobs.incomplete import Ledger
-    from n5zarr.tools.jobs.parts import Division
     from n5zarr.tools.jobs.run import RunOptions
     from n5zarr.tools.pyramid.image import Level, PyramidImage, Wanted
     from n5zarr.tools.pyramid.work import Pass

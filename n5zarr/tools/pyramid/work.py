@@ -19,20 +19,18 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from n5zarr.arrays.boxes import box_at, boxes, places_in
+from n5zarr.arrays.boxes import BoxSlices, box_at, boxes, places_in
 from n5zarr.arrays.placing import read_on_host
 from n5zarr.errors import N5Error, N5UnrepresentableError
 from n5zarr.rooms import asked
 from n5zarr.tools.jobs.incomplete import Piece, seal
-from n5zarr.tools.pyramid.methods import downsample, halo
+from n5zarr.tools.pyramid.methods import Method, downsample, halo
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from n5zarr.arrays.boxes import BoxSlices
     from n5zarr.tools.convert.target import ArrayTarget
     from n5zarr.tools.pyramid.image import Level, PyramidImage
-    from n5zarr.tools.pyramid.methods import Method
 
 
 class PassTask(NamedTuple):

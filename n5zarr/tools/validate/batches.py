@@ -14,7 +14,7 @@ import numpy as np
 
 from n5zarr.codecs.block import decode_numeric
 from n5zarr.errors import N5BlockError
-from n5zarr.format.attributes import READ_SHARDS
+from n5zarr.format.attributes import READ_SHARDS, DatasetAttributes
 from n5zarr.format.block import BlockHeader
 from n5zarr.format.data_type import DataType
 from n5zarr.format.grid import block_path
@@ -24,6 +24,7 @@ from n5zarr.storage.asking_once import asking_once
 from n5zarr.storage.requests import Get, read_each, request_each
 from n5zarr.tools.jobs.nodes import (
     ENDS,
+    EdgeForm,
     ends_of_blocks,
     form_of,
     has_values_outside,
@@ -40,17 +41,14 @@ from n5zarr.tools.validate.blocks import (
 )
 from n5zarr.tools.validate.documents import check_dataset
 from n5zarr.tools.validate.files import each_or_error, reason
-from n5zarr.tools.validate.findings import Finding, finding
+from n5zarr.tools.validate.findings import Finding, KindOfFinding, finding
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from n5zarr.codecs.shard import Shard
     from n5zarr.container.block_listing import Ask
-    from n5zarr.format.attributes import DatasetAttributes
     from n5zarr.store.n5_store import N5Store
-    from n5zarr.tools.jobs.nodes import EdgeForm
-    from n5zarr.tools.validate.findings import KindOfFinding
 
 _AT_A_TIME = 32  # blocks in one batch of requests
 

@@ -13,20 +13,18 @@ import numpy as np
 from n5zarr.codecs.block import check_count, check_header, decode_strings
 from n5zarr.codecs.compress import codec_of, measure
 from n5zarr.codecs.label_multiset import decode_multisets
-from n5zarr.codecs.shard import check_stored_size, shard_text, stored_shard
+from n5zarr.codecs.shard import Shard, check_stored_size, shard_text, stored_shard
 from n5zarr.errors import N5BlockError
 from n5zarr.format.block import BlockHeader, BlockMode
 from n5zarr.format.compression import Jpeg, Raw
 from n5zarr.format.data_type import DataType
 from n5zarr.format.order import N5Tuple
-from n5zarr.tools.validate.findings import finding
+from n5zarr.tools.validate.findings import Finding, KindOfFinding, Severity, finding
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from n5zarr.codecs.shard import Shard
     from n5zarr.format.attributes import DatasetAttributes
-    from n5zarr.tools.validate.findings import Finding, KindOfFinding, Severity
 
     type _Problem = tuple[KindOfFinding, str, Severity | None]
 

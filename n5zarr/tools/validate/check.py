@@ -21,15 +21,15 @@ from n5zarr.format.grid import is_block_name
 from n5zarr.format.path import join
 from n5zarr.rooms import asked
 from n5zarr.storage.asking_once import asking_once
-from n5zarr.storage.place import place_of
+from n5zarr.storage.place import Backend, Location, Place, place_of
 from n5zarr.storage.requests import list_each
-from n5zarr.store.locating import locate
+from n5zarr.store.locating import Located, locate
 from n5zarr.store.missing_nodes import existing_node
 from n5zarr.tools.convert.places import open_source
 from n5zarr.tools.jobs.parts import Division
-from n5zarr.tools.jobs.reports import recorded, report_of_run
-from n5zarr.tools.jobs.run import RunOptions
-from n5zarr.tools.validate.batches import Batch, CheckTask, check_batches, size_finding
+from n5zarr.tools.jobs.reports import Reported, recorded, report_of_run
+from n5zarr.tools.jobs.run import Progress, RunOptions, Scheduler
+from n5zarr.tools.validate.batches import Batch, BatchReport, CheckTask, check_batches, size_finding
 from n5zarr.tools.validate.documents import (
     check_broken,
     check_group,
@@ -37,9 +37,9 @@ from n5zarr.tools.validate.documents import (
     check_version_form,
 )
 from n5zarr.tools.validate.files import check_group_files, list_blocks
-from n5zarr.tools.validate.findings import Severity, Validation, finding
+from n5zarr.tools.validate.findings import Finding, Severity, Validation, finding
 from n5zarr.tools.validate.gaps import Gaps, StoredGrid
-from n5zarr.tools.validate.state import open_state
+from n5zarr.tools.validate.state import State, open_state
 from n5zarr.zarr_view.dataset_view import DatasetView
 
 if TYPE_CHECKING:
@@ -48,14 +48,7 @@ if TYPE_CHECKING:
 
     from n5zarr.format.lenient_json import JSON
     from n5zarr.format.order import N5Tuple
-    from n5zarr.storage.place import Backend, Location, Place
-    from n5zarr.store.locating import Located
     from n5zarr.store.n5_store import N5Store
-    from n5zarr.tools.jobs.reports import Reported
-    from n5zarr.tools.jobs.run import Progress, Scheduler
-    from n5zarr.tools.validate.batches import BatchReport
-    from n5zarr.tools.validate.findings import Finding
-    from n5zarr.tools.validate.state import State
 
 _BLOCKS = 256  # in a task
 _LARGEST = 2**56  # bytes of an array that are counted for the progress

@@ -7,7 +7,7 @@ import re
 from itertools import batched
 from typing import TYPE_CHECKING
 
-from n5zarr.container.block_listing import StoredBlocks, blocks_by_prefix
+from n5zarr.container.block_listing import Ask, StoredBlocks, blocks_by_prefix
 from n5zarr.errors import N5Error, N5FormatError
 from n5zarr.format.attributes import ATTRIBUTES_JSON
 from n5zarr.format.block import BlockHeader, BlockMode
@@ -21,13 +21,11 @@ from n5zarr.storage.url import is_of_one_key
 from n5zarr.tools.jobs.incomplete import INCOMPLETE_JSON, LEDGER_NAME
 from n5zarr.tools.jobs.nodes import read_ends
 from n5zarr.tools.jobs.parts import PART_NAME
-from n5zarr.tools.validate.findings import finding
+from n5zarr.tools.validate.findings import Finding, Severity, finding
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from n5zarr.container.block_listing import Ask
-    from n5zarr.tools.validate.findings import Finding, Severity
 
 _LISTINGS = 64  # directories in one batch of listings
 _LEADING_ZERO = re.compile(r"0[0-9]+", re.ASCII)

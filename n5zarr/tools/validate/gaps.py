@@ -22,13 +22,12 @@ import numpy as np
 
 from n5zarr.format.path import join
 from n5zarr.metadata.levels import names_of_levels
-from n5zarr.tools.validate.findings import BlockCount, finding
+from n5zarr.tools.validate.findings import BlockCount, Finding, finding
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from n5zarr.format.lenient_json import JSON
-    from n5zarr.tools.validate.findings import Finding
 
 _EXAMPLES = 3
 _FEW = 0.05  # of the blocks in the box around the stored ones

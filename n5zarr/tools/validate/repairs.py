@@ -24,11 +24,12 @@ from n5zarr.format.attributes import DatasetAttributes, parse_attributes
 from n5zarr.format.grid import is_block_name
 from n5zarr.format.order import N5Tuple
 from n5zarr.storage.opening import open_storage
-from n5zarr.storage.place import place_of
+from n5zarr.storage.place import Backend, Location, place_of
 from n5zarr.storage.requests import (
     Remove,
     RemoveTree,
     Stamp,
+    Steps,
     Update,
     put_each,
     read_key,
@@ -41,8 +42,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from n5zarr.storage.interface import Storage
-    from n5zarr.storage.place import Backend, Location
-    from n5zarr.storage.requests import Steps
     from n5zarr.store.n5_store import N5Store
     from n5zarr.tools.validate.findings import Finding
 

@@ -12,14 +12,13 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from n5zarr.container.options import require
 from n5zarr.errors import option_error
-from n5zarr.tools.jobs.parts import WHOLE, Part, check_ended
+from n5zarr.tools.jobs.parts import WHOLE, Division, Part, check_ended
 from n5zarr.tools.validate.batches import BatchReport
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
     from n5zarr.format.lenient_json import JSON
-    from n5zarr.tools.jobs.parts import Division
 
 _ENDED = '{"ended": true}'  # the last line of a part
 

@@ -17,8 +17,8 @@ from n5zarr.errors import import_optional
 from n5zarr.format.order import present
 from n5zarr.format.path import join, normalize_path
 from n5zarr.store.n5_store import N5Store
-from n5zarr.tools.jobs.run import RunOptions
-from n5zarr.tools.virtualize.layout import VirtualArray, VirtualGroup, members_of
+from n5zarr.tools.jobs.run import RunOptions, Scheduler
+from n5zarr.tools.virtualize.layout import VirtualArray, VirtualGroup, VirtualMember, members_of
 from n5zarr.tools.virtualize.references import MAX_INLINED, each_chunk
 
 if TYPE_CHECKING:
@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from types import ModuleType
 
     from n5zarr.format.lenient_json import JSON
-    from n5zarr.tools.jobs.run import Scheduler
-    from n5zarr.tools.virtualize.layout import VirtualMember
 
 _DOTS: JSON = {"name": "default", "configuration": {"separator": "."}}  # as VirtualiZarr lists
 

@@ -13,14 +13,14 @@ from n5zarr._zarr import sync
 from n5zarr.container.options import check_option, require
 from n5zarr.storage.asking_once import asking_once
 from n5zarr.storage.choosing import store_of_url
-from n5zarr.storage.place import place_of
+from n5zarr.storage.place import Backend, Location, place_of
 from n5zarr.storage.secrets import named
 from n5zarr.storage.served import served
 from n5zarr.storage.url import is_url, local_path, split_query
 from n5zarr.store.locating import open_container
 from n5zarr.store.made_datasets import check_stored
-from n5zarr.tools.jobs.run import RunOptions
-from n5zarr.tools.virtualize.layout import VirtualArray, VirtualGroup, members_of
+from n5zarr.tools.jobs.run import Progress, RunOptions, Scheduler
+from n5zarr.tools.virtualize.layout import VirtualArray, VirtualGroup, VirtualMember, members_of
 from n5zarr.tools.virtualize.parquet import DOCUMENT, ParquetWriter
 from n5zarr.tools.virtualize.references import (
     MAX_INLINED,
@@ -28,16 +28,12 @@ from n5zarr.tools.virtualize.references import (
     plain_prefix,
     url_of_container,
 )
-from n5zarr.tools.virtualize.writers import IcechunkWriter, JsonWriter
+from n5zarr.tools.virtualize.writers import IcechunkWriter, JsonWriter, Writer
 from n5zarr.zarr_view.chunk_grid import ChunkGrid
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from n5zarr.storage.place import Backend, Location
-    from n5zarr.tools.jobs.run import Progress, Scheduler
-    from n5zarr.tools.virtualize.layout import VirtualMember
-    from n5zarr.tools.virtualize.writers import Writer
     from n5zarr.zarr_view.keys import ZarrFormat
 
 type ReferenceFormat = Literal["json", "parquet", "icechunk"]

@@ -31,17 +31,13 @@ from n5zarr.format.path import join
 from n5zarr.storage.choosing import store_of_url
 from n5zarr.storage.secrets import named
 from n5zarr.storage.url import is_url, local_path
-from n5zarr.tools.virtualize.layout import VirtualCoordinate
-from n5zarr.tools.virtualize.references import plain_prefix, scheme_of, url_of_block
-from n5zarr.zarr_view.keys import DEFAULT_NAMES
+from n5zarr.tools.virtualize.layout import VirtualArray, VirtualCoordinate, VirtualMember
+from n5zarr.tools.virtualize.references import Chunk, plain_prefix, scheme_of, url_of_block
+from n5zarr.zarr_view.keys import DEFAULT_NAMES, ZarrFormat
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from types import ModuleType
-
-    from n5zarr.tools.virtualize.layout import VirtualArray, VirtualMember
-    from n5zarr.tools.virtualize.references import Chunk
-    from n5zarr.zarr_view.keys import ZarrFormat
 
 
 class Writer:
