@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import xarray as xr
 
-from n5zarr.bigdataviewer.user_views import views_of_level
+from n5zarr.bigdataviewer.user_views import ViewData, views_of_level
 from n5zarr.container.options import require
 from n5zarr.format.order import to_n5
 
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from n5zarr.bigdataviewer.registrations import View
-    from n5zarr.bigdataviewer.user_views import ViewData
 
 _DIGITS = 4  # of factors, as BigStitcher rounds them
 _NEAR = 1e-3  # elements of full resolution

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING
 
 from n5zarr.bigdataviewer.finding import read_description
 from n5zarr.bigdataviewer.project import project_of, read_settings
-from n5zarr.bigdataviewer.views import described_views, find_views, moves
+from n5zarr.bigdataviewer.views import Levels, described_views, find_views, moves
 from n5zarr.bigdataviewer.writing_xml import view_image
 from n5zarr.container.options import require
 from n5zarr.conventions.bdv import read
@@ -38,7 +38,7 @@ from n5zarr.format.order import N5Tuple, present
 from n5zarr.format.path import join
 from n5zarr.format.raw_json import RawObject
 from n5zarr.images.display import with_display
-from n5zarr.images.image import Channel, Images
+from n5zarr.images.image import Channel, Image, Images
 from n5zarr.images.ome import align_axes, series_metadata
 from n5zarr.images.stacked import stacked
 from n5zarr.store.info import ranges
@@ -48,10 +48,8 @@ if TYPE_CHECKING:
 
     from n5zarr.bigdataviewer.description import Description, SetupSettings
     from n5zarr.bigdataviewer.registrations import View
-    from n5zarr.bigdataviewer.views import Levels
     from n5zarr.container.axes import Placed
     from n5zarr.format.lenient_json import JSON
-    from n5zarr.images.image import Image
     from n5zarr.images.source import ArraySource, SourceTree
     from n5zarr.store.n5_store import N5Store
 

@@ -21,14 +21,13 @@ from posixpath import join
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import quote, unquote
 
-from n5zarr.bigdataviewer.boxes import SPLIT, boxes_in
+from n5zarr.bigdataviewer.boxes import SPLIT, Box, boxes_in
 from n5zarr.format.foreign import format_of_name
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
     from xml.etree.ElementTree import Element
 
-    from n5zarr.bigdataviewer.boxes import Box
 
 LEFT_IN_PATHS = "/:;@&=+$,!*'()"
 """Characters beside those of :func:`urllib.parse.quote` that ``java.net.URI`` leaves in a path."""

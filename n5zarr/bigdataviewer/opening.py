@@ -25,7 +25,7 @@ from n5zarr.format.path import normalize_path
 from n5zarr.metadata.geometry import warn_of_problems
 from n5zarr.storage.asking_once import asking_once
 from n5zarr.storage.not_found import NotFoundError
-from n5zarr.storage.place import place_of
+from n5zarr.storage.place import Backend, Location, Place, place_of
 from n5zarr.store.locating import locate
 from n5zarr.store.missing_nodes import existing_node
 from n5zarr.xarray.lazy_arrays import preferred_chunks
@@ -36,7 +36,6 @@ if TYPE_CHECKING:
 
     from n5zarr.bigdataviewer.description import Description
     from n5zarr.format.order import AxisOrder
-    from n5zarr.storage.place import Backend, Location, Place
     from n5zarr.store.n5_store import N5Store
 
 # names of coordinates and variables in the tree

@@ -19,8 +19,8 @@ from n5zarr.bigdataviewer.description import (
     parse_xml,
     problem_of,
 )
-from n5zarr.bigdataviewer.levels import Hdf5Views, OmeViews
-from n5zarr.bigdataviewer.loader import LEFT_IN_PATHS, MOST_VIEWS
+from n5zarr.bigdataviewer.levels import Hdf5Views, OmeViews, ViewLevels
+from n5zarr.bigdataviewer.loader import LEFT_IN_PATHS, MOST_VIEWS, Loader
 from n5zarr.bigdataviewer.point_lists import labels_in
 from n5zarr.bigdataviewer.shown_as_n5 import BdvImages
 from n5zarr.bigdataviewer.split import N5Views, SplitViews
@@ -43,8 +43,6 @@ from n5zarr.tools.hdf5_file import hdf5_file
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from n5zarr.bigdataviewer.levels import ViewLevels
-    from n5zarr.bigdataviewer.loader import Loader
     from n5zarr.codecs.buffers import BufferLike
     from n5zarr.format.lenient_json import JSON
 

@@ -2,28 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from n5zarr.bigdataviewer.description import parse_xml
+from n5zarr.bigdataviewer.description import Description, parse_xml
 from n5zarr.bigdataviewer.project import XmlFile, described
-from n5zarr.bigdataviewer.registrations import ViewTransform, read_transforms, with_registrations
+from n5zarr.bigdataviewer.registrations import (
+    View,
+    ViewTransform,
+    read_transforms,
+    with_registrations,
+)
 from n5zarr.bigdataviewer.xml_text import parsed_xml
 from n5zarr.container.options import require
 from n5zarr.errors import ErrorsAt, option_error
-from n5zarr.storage.place import place_of
+from n5zarr.storage.place import Backend, Location, place_of
 from n5zarr.store.info import ranges
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     import numpy.typing as npt
 
-    from n5zarr.bigdataviewer.description import Description
-    from n5zarr.bigdataviewer.registrations import View
-    from n5zarr.storage.place import Backend, Location
 
 type Given = npt.ArrayLike | Sequence[tuple[str, npt.ArrayLike]]
 type Registrations = Mapping[Any, Given]

@@ -14,6 +14,7 @@ from xml.etree import ElementTree
 import numpy as np
 
 from n5zarr.bigdataviewer.xml_text import (
+    Span,
     elements_at,
     indented,
     numbers_in,
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from n5zarr.bigdataviewer.xml_text import Span
 
 type View = tuple[int, int]
 """Numbers of a setup and a time point."""

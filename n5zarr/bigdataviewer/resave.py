@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Literal, Self
 
 from n5zarr.bigdataviewer.images import project_images, with_setups
 from n5zarr.bigdataviewer.point_lists import base_path, labels_in
-from n5zarr.bigdataviewer.project import described, project_of, xml_file
+from n5zarr.bigdataviewer.project import Project, XmlFile, described, project_of, xml_file
 from n5zarr.bigdataviewer.writing_xml import n5_loader, ome_loader, with_loader
 from n5zarr.bigdataviewer.xml_text import elements_at
 from n5zarr.container.options import check_option, require
 from n5zarr.conventions.bdv import view_of
 from n5zarr.errors import ErrorsAt
 from n5zarr.images.find import ome_tree, warn_of
-from n5zarr.images.ome import DEFAULT_VERSION, OME_FORMATS
+from n5zarr.images.ome import DEFAULT_VERSION, OME_FORMATS, OmeVersion
 from n5zarr.storage.opening import open_storage
 from n5zarr.tools.convert.copies import FileCopy, Folder
 
@@ -24,9 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from xml.etree.ElementTree import Element
 
-    from n5zarr.bigdataviewer.project import Project, XmlFile
     from n5zarr.bigdataviewer.registrations import View
-    from n5zarr.images.ome import OmeVersion
     from n5zarr.images.source import SourceTree
     from n5zarr.storage.place import Place
 

@@ -15,9 +15,9 @@ from xml.etree import ElementTree
 import numpy as np
 
 from n5zarr.bigdataviewer.boxes import SPLIT
-from n5zarr.bigdataviewer.description import parse_xml, problem_of, timepoints_in
+from n5zarr.bigdataviewer.description import Description, parse_xml, problem_of, timepoints_in
 from n5zarr.bigdataviewer.loader import MOST_VIEWS
-from n5zarr.bigdataviewer.registrations import view_in
+from n5zarr.bigdataviewer.registrations import View, view_in
 from n5zarr.bigdataviewer.views import names_of
 from n5zarr.bigdataviewer.xml_text import parsed_xml, whole_number
 from n5zarr.store.info import ranges
@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
     from xml.etree.ElementTree import Element
 
-    from n5zarr.bigdataviewer.description import Description
-    from n5zarr.bigdataviewer.registrations import View
     from n5zarr.tools.validate.findings import Severity
 
 type Problem = tuple[Severity, str]

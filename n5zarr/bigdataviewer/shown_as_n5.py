@@ -6,18 +6,16 @@ import json
 import re
 from typing import TYPE_CHECKING, Any, override
 
-from n5zarr.bigdataviewer.levels import NO_LEVELS
+from n5zarr.bigdataviewer.levels import NO_LEVELS, StoredLevels, ViewLevels
 from n5zarr.conventions.bdv import write_setup, write_timepoint
 from n5zarr.errors import N5Error
-from n5zarr.store.made_datasets import MadeDatasets
+from n5zarr.store.made_datasets import MadeDataset, MadeDatasets
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from n5zarr.bigdataviewer.levels import StoredLevels, ViewLevels
     from n5zarr.bigdataviewer.registrations import View
     from n5zarr.format.lenient_json import JSON
-    from n5zarr.store.made_datasets import MadeDataset
 
 _NUMBER = "(0|[1-9][0-9]{0,9})"
 _SETUP = re.compile(f"setup{_NUMBER}")

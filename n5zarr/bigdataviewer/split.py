@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from itertools import product
 from typing import TYPE_CHECKING, Any, override
 
-from n5zarr.bigdataviewer.levels import NO_LEVELS, StoredLevels
+from n5zarr.bigdataviewer.levels import NO_LEVELS, StoredLevels, ViewLevels
 from n5zarr.conventions.levels import factors_in_json
 from n5zarr.conventions.model import MisfitError, Node, downsampling_factors, level_of
 from n5zarr.errors import option_error
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     import numpy as np
 
     from n5zarr.bigdataviewer.boxes import Box
-    from n5zarr.bigdataviewer.levels import ViewLevels
     from n5zarr.bigdataviewer.registrations import View
     from n5zarr.format.lenient_json import JSON
 

@@ -19,6 +19,9 @@ from n5zarr.bigdataviewer.point_lists import (
     NO_VALUE,
     PACKED_CONTAINER,
     STAGING,
+    ListKey,
+    OtherList,
+    PackedRoot,
     PointList,
     base_path,
     list_of_path,
@@ -37,7 +40,7 @@ from n5zarr.format.attributes import GroupAttributes
 from n5zarr.format.order import to_n5
 from n5zarr.format.path import join
 from n5zarr.storage.opening import open_storage
-from n5zarr.storage.place import place_of
+from n5zarr.storage.place import Backend, Location, Place, place_of
 from n5zarr.storage.requests import List, read_key, request_each
 from n5zarr.store.locating import open_container
 from n5zarr.store.missing_nodes import existing_node
@@ -49,9 +52,7 @@ if TYPE_CHECKING:
 
     from zarr.types import AnyArray
 
-    from n5zarr.bigdataviewer.point_lists import ListKey, OtherList, PackedRoot
     from n5zarr.storage.interface import Storage
-    from n5zarr.storage.place import Backend, Location, Place
 
 LIST_COLUMNS = ["timepoint", "setup", "label"]
 OTHER_COLUMNS = ["corresponding_timepoint", "corresponding_setup", "corresponding_label"]

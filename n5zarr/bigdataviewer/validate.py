@@ -13,38 +13,32 @@ from collections import Counter, defaultdict
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from n5zarr.bigdataviewer.description import problem_of
+from n5zarr.bigdataviewer.description import Setup, problem_of
 from n5zarr.bigdataviewer.point_lists import CONTAINER, PACKED_CONTAINER, base_path, listed_in
-from n5zarr.bigdataviewer.project import XmlFile, read_project, xml_file
-from n5zarr.bigdataviewer.rules import problems_in
+from n5zarr.bigdataviewer.project import Project, XmlFile, read_project, xml_file
+from n5zarr.bigdataviewer.rules import Problem, problems_in
 from n5zarr.bigdataviewer.shown_as_n5 import BdvImages
 from n5zarr.bigdataviewer.views import names_of
 from n5zarr.conventions.model import numbers
 from n5zarr.errors import N5Error, N5UnsupportedError
-from n5zarr.format.attributes import ATTRIBUTES_JSON
+from n5zarr.format.attributes import ATTRIBUTES_JSON, DatasetAttributes
 from n5zarr.format.data_type import DataType
 from n5zarr.format.path import join
 from n5zarr.storage.requests import read_each, read_key
 from n5zarr.store.locating import Located
 from n5zarr.store.location import named_root
 from n5zarr.store.n5_store import N5Store
-from n5zarr.tools.validate.check import check_of
-from n5zarr.tools.validate.findings import finding
+from n5zarr.tools.validate.check import ContainerCheck, check_of
+from n5zarr.tools.validate.findings import Finding, Severity, finding
 from n5zarr.tools.validate.gaps import Gaps
 
 if TYPE_CHECKING:
     import os
     from collections.abc import Iterator, Sequence
 
-    from n5zarr.bigdataviewer.description import Setup
-    from n5zarr.bigdataviewer.project import Project
     from n5zarr.bigdataviewer.registrations import View
-    from n5zarr.bigdataviewer.rules import Problem
-    from n5zarr.format.attributes import DatasetAttributes
     from n5zarr.storage.place import Place
     from n5zarr.tools.jobs.run import RunOptions
-    from n5zarr.tools.validate.check import ContainerCheck
-    from n5zarr.tools.validate.findings import Finding, Severity
 
 _TYPES = {kind.value for kind in DataType if kind.is_numeric}
 _LARGEST = 2**31 - 1  # elements of an array in Java

@@ -8,13 +8,13 @@ from collections import Counter
 from itertools import product
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from n5zarr.container.axes import read_placed
+from n5zarr.container.axes import Placed, read_placed
 from n5zarr.conventions.bdv import view_of
 from n5zarr.errors import N5Warning
 from n5zarr.format.attributes import ATTRIBUTES_JSON, GroupAttributes
 from n5zarr.format.path import join
 from n5zarr.storage.not_found import NotFoundError
-from n5zarr.storage.requests import List, read_each
+from n5zarr.storage.requests import List, Steps, read_each
 from n5zarr.store.info import ranges
 from n5zarr.store.locating import Located
 from n5zarr.store.made_datasets import MadeDatasets
@@ -25,10 +25,8 @@ if TYPE_CHECKING:
 
     from n5zarr.bigdataviewer.description import Description
     from n5zarr.bigdataviewer.registrations import View
-    from n5zarr.container.axes import Placed
     from n5zarr.container.memory import Node
     from n5zarr.storage.place import Place
-    from n5zarr.storage.requests import Steps
     from n5zarr.store.n5_store import N5Store
 
 _MOST_LOOKED_AT = 1000  # views

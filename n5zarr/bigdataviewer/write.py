@@ -12,9 +12,9 @@ import numpy as np
 from n5zarr.bigdataviewer.description import NEAR, Setup
 from n5zarr.bigdataviewer.given_levels import GivenLevel, levels_in
 from n5zarr.bigdataviewer.images import image_of_view, images_of_setups
-from n5zarr.bigdataviewer.register import general_first, transforms_of
-from n5zarr.bigdataviewer.registrations import ViewTransform
-from n5zarr.bigdataviewer.resave import NewProject
+from n5zarr.bigdataviewer.register import Registrations, general_first, transforms_of
+from n5zarr.bigdataviewer.registrations import View, ViewTransform
+from n5zarr.bigdataviewer.resave import NewProject, ProjectFormat
 from n5zarr.bigdataviewer.user_views import (
     ENTITIES,
     arrays_in,
@@ -30,14 +30,14 @@ from n5zarr.conventions.model import Axis
 from n5zarr.errors import ErrorsAt
 from n5zarr.format.order import to_c, to_n5
 from n5zarr.images.find import ome_tree
-from n5zarr.images.source import SourceTree
-from n5zarr.storage.place import place_of
+from n5zarr.images.source import ArraySource, SourceTree
+from n5zarr.storage.place import Backend, Location, place_of
 from n5zarr.tools.convert.places import open_destination
 from n5zarr.tools.convert.target import Layout
 from n5zarr.tools.convert.writing import Plan
-from n5zarr.tools.jobs.run import MAX_MEMORY, RunOptions
+from n5zarr.tools.jobs.run import MAX_MEMORY, Progress, RunOptions, Scheduler
 from n5zarr.tools.pyramid.build import build_levels
-from n5zarr.tools.pyramid.methods import choose_method
+from n5zarr.tools.pyramid.methods import Method, choose_method
 from n5zarr.tools.pyramid.model import PyramidOptions, choose_levels
 from n5zarr.xarray.lazy_arrays import check_not_read
 
@@ -47,16 +47,9 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from n5zarr.bigdataviewer.register import Registrations
-    from n5zarr.bigdataviewer.registrations import View
-    from n5zarr.bigdataviewer.resave import ProjectFormat
     from n5zarr.bigdataviewer.user_views import Data, ViewData
     from n5zarr.format.lenient_json import JSON
     from n5zarr.images.ome import OmeVersion
-    from n5zarr.images.source import ArraySource
-    from n5zarr.storage.place import Backend, Location
-    from n5zarr.tools.jobs.run import Progress, Scheduler
-    from n5zarr.tools.pyramid.methods import Method
 
 _NO_UNIT = "pixel"
 

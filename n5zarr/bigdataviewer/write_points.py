@@ -17,6 +17,7 @@ from n5zarr.arrays.opening import open_node
 from n5zarr.bigdataviewer.point_lists import (
     CORRESPONDENCES,
     POINTS,
+    ListKey,
     PointList,
     listed_in,
     path_of,
@@ -34,14 +35,12 @@ from n5zarr.bigdataviewer.stored_points import (
 from n5zarr.container.options import require
 from n5zarr.errors import ErrorsAt
 from n5zarr.format.path import join, normalize_path
-from n5zarr.storage.place import place_of
+from n5zarr.storage.place import Backend, Location, place_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from n5zarr.bigdataviewer.point_lists import ListKey
     from n5zarr.format.lenient_json import JSON
-    from n5zarr.storage.place import Backend, Location
     from n5zarr.store.n5_store import N5Store
 
 _BLOCK = 300_000  # points in a block, like BigStitcher

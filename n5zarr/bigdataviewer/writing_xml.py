@@ -14,7 +14,7 @@ from urllib.parse import quote
 from xml.etree import ElementTree
 
 from n5zarr.bigdataviewer.loader import LEFT_IN_PATHS
-from n5zarr.bigdataviewer.registrations import registration_element
+from n5zarr.bigdataviewer.registrations import View, ViewTransform, registration_element
 from n5zarr.bigdataviewer.xml_text import elements_at, indented, numbers_text, parsed_xml, replaced
 from n5zarr.errors import option_error
 
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from n5zarr.bigdataviewer.description import Setup
-    from n5zarr.bigdataviewer.registrations import View, ViewTransform
 
 _LOADER = "SpimData/SequenceDescription/ImageLoader"
 _BASE = "SpimData/BasePath"

@@ -14,12 +14,10 @@ from n5zarr.format.foreign import format_of_name
 from n5zarr.storage.place import place_of
 from n5zarr.storage.secrets import named
 from n5zarr.store.info import counted
-from n5zarr.tools.jobs.reports import new_report
+from n5zarr.tools.jobs.reports import Report, new_report
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
-
-    from n5zarr.tools.jobs.reports import Report
 
     type Work = Callable[[str, Report | None], tuple[str, str]]
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, TextIO, override
 
 import typer
 from rich.cells import cell_len
-from rich.console import Console
+from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
 from rich.text import Text
 
@@ -21,7 +21,6 @@ from n5zarr.format.raw_json import strict
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from rich.console import ConsoleOptions, RenderableType
 
 # C0 except tab and end of line, C1, characters that reverse the direction of text, and surrogates
 _CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")

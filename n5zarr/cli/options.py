@@ -6,17 +6,14 @@ import inspect
 import json
 import logging
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping
 from inspect import Parameter, signature
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
 import typer
 from rich.logging import RichHandler
 
 from n5zarr.cli.messages import console, is_quiet
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
 
 ACCESS = ("storage_options", "backend")
 """The parameters of functions that open a URL."""

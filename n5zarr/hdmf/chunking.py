@@ -9,7 +9,7 @@ import h5py
 import numpy as np
 import zarr
 from hdmf.backends.hdf5 import HDF5IO, H5DataIO
-from hdmf.build import DatasetBuilder, GroupBuilder
+from hdmf.build import Builder, BuildManager, DatasetBuilder, GroupBuilder
 from hdmf.data_utils import GenericDataChunkIterator
 from hdmf.validate.validator import check_shape
 from hdmf_zarr import ZarrDataIO
@@ -21,7 +21,6 @@ from n5zarr.hdmf.file_contents import children, n_bytes, shape_of, slab_shape, s
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from hdmf.build import Builder, BuildManager
     from hdmf.spec import BaseStorageSpec, DatasetSpec, GroupSpec
     from zarr.abc.codec import Codec
 

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING
 
 import numpy as np
-from hdmf.build import Builder, GroupBuilder
+from hdmf.build import Builder, DatasetBuilder, GroupBuilder
 
 from n5zarr.hdmf.file_contents import (
     DIMENSION_NAMES,
@@ -32,7 +32,6 @@ from n5zarr.hdmf.file_contents import (
 
 if TYPE_CHECKING:
     from hdmf.backends.io import HDMFIO
-    from hdmf.build import DatasetBuilder
 
 type Report = Callable[[int], None]
 

@@ -23,7 +23,7 @@ from hdmf.build import (
 )
 from hdmf.query import HDMFDataset
 
-from n5zarr.arrays.boxes import box_shape, boxes
+from n5zarr.arrays.boxes import BoxSlices, box_shape, boxes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 
     from hdmf.backends.io import HDMFIO
 
-    from n5zarr.arrays.boxes import BoxSlices
 
 DIMENSION_NAMES = "_ARRAY_DIMENSIONS"
 """Attribute that hdmf-zarr adds. In HDF5 only the specification has names of dimensions."""

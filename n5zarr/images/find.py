@@ -29,7 +29,7 @@ from n5zarr.images.ome_documents import (
 )
 from n5zarr.rooms import asked
 from n5zarr.storage.asking_once import asking_once
-from n5zarr.storage.place import place_of
+from n5zarr.storage.place import Backend, Location, place_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -40,7 +40,6 @@ if TYPE_CHECKING:
     from n5zarr.format.lenient_json import JSON
     from n5zarr.images.image import Image, Images
     from n5zarr.images.source import ArraySource, SourceTree
-    from n5zarr.storage.place import Backend, Location
 
 
 def find_images(

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from n5zarr.container.axes import read_layout, read_placed
+from n5zarr.container.axes import GroupLayout, Placed, read_layout, read_placed
 from n5zarr.conventions.find import problems_of_level
 from n5zarr.conventions.levels import listed_levels
 from n5zarr.conventions.model import LEVELS_KEYS, Axis, axes_of, mapping
@@ -26,8 +26,8 @@ from n5zarr.format.attributes import GroupAttributes
 from n5zarr.format.order import from_presented, present
 from n5zarr.format.path import join
 from n5zarr.images.display import find_shown, is_label, with_display
-from n5zarr.images.image import Images
-from n5zarr.images.ome import align_axes, series_metadata
+from n5zarr.images.image import Image, Images
+from n5zarr.images.ome import Aligned, align_axes, series_metadata
 from n5zarr.images.ome_documents import ome_part, plate_or_well
 from n5zarr.metadata.levels import as_image, names_of_levels
 from n5zarr.store.missing_nodes import not_found
@@ -36,10 +36,7 @@ from n5zarr.zarr_view.dataset_view import DatasetView
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from n5zarr.container.axes import GroupLayout, Placed
     from n5zarr.format.lenient_json import JSON
-    from n5zarr.images.image import Image
-    from n5zarr.images.ome import Aligned
     from n5zarr.images.source import SourceTree
     from n5zarr.store.n5_store import N5Store
 

@@ -25,7 +25,7 @@ from xml.etree import ElementTree
 
 from n5zarr.container.options import require
 from n5zarr.conventions.axis_names import XARRAY_KEY
-from n5zarr.conventions.model import first_of, items_of, mapping
+from n5zarr.conventions.model import Axis, first_of, items_of, mapping
 from n5zarr.conventions.ngff import transforms_of
 from n5zarr.conventions.units import in_full, is_count, ratio, symbol
 from n5zarr.errors import option_error
@@ -39,7 +39,6 @@ from n5zarr.images.stacked import reordered
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from n5zarr.conventions.model import Axis
     from n5zarr.format.lenient_json import JSON
     from n5zarr.images.source import ArraySource
     from n5zarr.zarr_view.keys import ZarrFormat

@@ -13,9 +13,15 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from n5zarr.conventions import ngff
 from n5zarr.conventions.axis_names import XARRAY_KEY
-from n5zarr.conventions.describe import choose_convention, describe_axes, describe_levels, set_level
+from n5zarr.conventions.describe import (
+    Written,
+    choose_convention,
+    describe_axes,
+    describe_levels,
+    set_level,
+)
 from n5zarr.conventions.levels import entries_in, path_of
-from n5zarr.conventions.model import MisfitError, Node, brief, first_of, items_of, mapping
+from n5zarr.conventions.model import Axis, MisfitError, Node, brief, first_of, items_of, mapping
 from n5zarr.format.order import CTuple, to_n5
 from n5zarr.format.path import groups_above, is_name
 from n5zarr.images.ome_06 import REGISTRATION, from_06, is_06
@@ -23,8 +29,6 @@ from n5zarr.images.ome_06 import REGISTRATION, from_06, is_06
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from n5zarr.conventions.describe import Written
-    from n5zarr.conventions.model import Axis
     from n5zarr.format.lenient_json import JSON
 
 UNNAMED_AXES = ("t", "c", "z", "y", "x")

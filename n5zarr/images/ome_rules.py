@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from n5zarr.container.options import require
 from n5zarr.conventions.find import misspelt_units, problems_of_scale
 from n5zarr.conventions.levels import entries_in, path_of
-from n5zarr.conventions.model import MisfitError, axes_of, brief, items_of, mapping, numbers
+from n5zarr.conventions.model import Axis, MisfitError, axes_of, brief, items_of, mapping, numbers
 from n5zarr.errors import N5Warning
 from n5zarr.images.ome_documents import is_inside, level_paths, ome_part
 
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     import numpy as np
     from zarr.types import AnyArray
 
-    from n5zarr.conventions.model import Axis
     from n5zarr.format.lenient_json import JSON
     from n5zarr.images.source import ArraySource
 

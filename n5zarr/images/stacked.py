@@ -9,7 +9,7 @@ import numpy as np
 import zarr
 
 from n5zarr._zarr import ArrayV2Metadata, ArrayV3Metadata
-from n5zarr.arrays.boxes import StoredChunks
+from n5zarr.arrays.boxes import BoxSlices, StoredChunks
 from n5zarr.arrays.placing import read_on_host
 from n5zarr.arrays.stored_chunks import stored_chunks
 
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     import numpy.typing as npt
     from zarr.types import AnyArray
 
-    from n5zarr.arrays.boxes import BoxSlices
     from n5zarr.images.source import ArraySource, Values
 
 _OF_CHUNKS = {  # what decides which bytes a chunk has, by the format of Zarr

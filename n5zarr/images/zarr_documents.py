@@ -21,7 +21,7 @@ from n5zarr.arrays.encoder import Encoder
 from n5zarr.arrays.placing import read_on_host
 from n5zarr.conventions.axis_names import with_names
 from n5zarr.errors import ErrorsAt, N5Warning
-from n5zarr.format.compression import Zstd
+from n5zarr.format.compression import Compression, Zstd
 from n5zarr.format.grid import block_path
 from n5zarr.format.path import join
 from n5zarr.format.raw_json import nonfinite_note, strict
@@ -30,7 +30,7 @@ from n5zarr.images.ome import DEFAULT_VERSION, OME_FORMATS, OmeVersion
 from n5zarr.storage.requests import get_each
 from n5zarr.zarr_view.chunks import chunk_slice, decode_chunk
 from n5zarr.zarr_view.compressors import compressors_to_write, is_portable
-from n5zarr.zarr_view.keys import METADATA_NAMES, ChunkNames
+from n5zarr.zarr_view.keys import METADATA_NAMES, ChunkNames, ZarrFormat
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -40,11 +40,9 @@ if TYPE_CHECKING:
     from zarr.types import AnyArray
 
     from n5zarr.codecs.buffers import BufferLike
-    from n5zarr.format.compression import Compression
     from n5zarr.format.lenient_json import JSON
     from n5zarr.images.image import Images
     from n5zarr.images.source import ArraySource
-    from n5zarr.zarr_view.keys import ZarrFormat
 
     type _Chunk = tuple[ArraySource, tuple[int, ...]]
 

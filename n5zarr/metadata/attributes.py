@@ -19,7 +19,7 @@ from n5zarr.format.path import join
 from n5zarr.format.raw_json import from_numpy
 from n5zarr.format.version import VERSION_KEY
 from n5zarr.storage.asking_once import asking_once
-from n5zarr.storage.place import place_of
+from n5zarr.storage.place import Backend, Location, Place, place_of
 from n5zarr.store.locating import open_container
 from n5zarr.store.missing_nodes import existing_node, not_found
 from n5zarr.zarr_view.record import Record, restore_attributes
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from n5zarr.format.lenient_json import JSON
-    from n5zarr.storage.place import Backend, Location, Place
 
 
 @asking_once()

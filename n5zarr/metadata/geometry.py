@@ -13,7 +13,7 @@ from n5zarr.errors import ErrorsAt, N5Warning, option_error
 from n5zarr.format.attributes import GroupAttributes
 from n5zarr.metadata.levels import as_image, names_of_levels
 from n5zarr.storage.asking_once import asking_once
-from n5zarr.storage.place import place_of
+from n5zarr.storage.place import Backend, Location, place_of
 from n5zarr.store.locating import open_container
 from n5zarr.store.missing_nodes import check_group, existing_node
 from n5zarr.store.n5_store import N5Store
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from zarr.types import AnyArray
 
     from n5zarr.format.order import AxisOrder
-    from n5zarr.storage.place import Backend, Location
 
 
 @dataclass(frozen=True, kw_only=True)

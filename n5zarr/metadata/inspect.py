@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from copy import deepcopy
 from dataclasses import replace
 from itertools import batched, islice
@@ -22,22 +22,18 @@ from n5zarr.format.grid import block_path
 from n5zarr.format.order import to_c
 from n5zarr.format.path import join
 from n5zarr.storage.asking_once import asking_once
-from n5zarr.storage.place import place_of
+from n5zarr.storage.place import Backend, Location, Place, place_of
 from n5zarr.storage.requests import list_each
 from n5zarr.storage.url import is_of_one_key
 from n5zarr.store.info import Info, read_version
-from n5zarr.store.locating import locate
+from n5zarr.store.locating import Document, locate
 from n5zarr.store.missing_nodes import existing_node
 from n5zarr.zarr_view.dataset_view import DatasetView
 from n5zarr.zarr_view.element import Content
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-
     from n5zarr.container.memory import Node
     from n5zarr.format.lenient_json import JSON
-    from n5zarr.storage.place import Backend, Location, Place
-    from n5zarr.store.locating import Document
     from n5zarr.store.n5_store import N5Store
 
 _UNKNOWN = -1  # nodes are left out

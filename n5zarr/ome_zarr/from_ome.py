@@ -16,6 +16,7 @@ from n5zarr.errors import ErrorsAt, option_error
 from n5zarr.format.order import to_c
 from n5zarr.format.path import join
 from n5zarr.images.ome_documents import (
+    OmeLevel,
     as_05,
     describe_image,
     images_of,
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from n5zarr.format.lenient_json import JSON
-    from n5zarr.images.ome_documents import OmeLevel
     from n5zarr.images.source import ArraySource, SourceTree
 
 

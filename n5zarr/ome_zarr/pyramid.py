@@ -33,14 +33,14 @@ from n5zarr.images.ome_documents import (
 )
 from n5zarr.images.ome_rules import check_written
 from n5zarr.images.zarr_documents import warn_of_text
-from n5zarr.ome_zarr.location import find_ome
+from n5zarr.ome_zarr.location import OmeLocation, find_ome
 from n5zarr.storage.requests import Remove, RemoveTree, Update, put_each, read_each, request_each
 from n5zarr.tools.convert.from_zarr import zarr_array
 from n5zarr.tools.convert.source_files import described_source
 from n5zarr.tools.convert.target import Layout, ZarrDestination, ZarrTarget, put_missing
 from n5zarr.tools.jobs.incomplete import INCOMPLETE_JSON, read_incomplete
-from n5zarr.tools.pyramid.image import Level, PyramidImage
-from n5zarr.tools.pyramid.methods import choose_method
+from n5zarr.tools.pyramid.image import Level, PyramidImage, Wanted
+from n5zarr.tools.pyramid.methods import Method, choose_method
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -50,10 +50,7 @@ if TYPE_CHECKING:
 
     from n5zarr.format.lenient_json import JSON
     from n5zarr.images.source import ArraySource
-    from n5zarr.ome_zarr.location import OmeLocation
     from n5zarr.storage.place import Place
-    from n5zarr.tools.pyramid.image import Wanted
-    from n5zarr.tools.pyramid.methods import Method
     from n5zarr.tools.pyramid.model import ChosenLevel
 
 _DOCUMENTS = ("zarr.json", ".zarray", ".zattrs", INCOMPLETE_JSON)

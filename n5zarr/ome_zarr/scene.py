@@ -16,7 +16,7 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 from n5zarr.conventions.canonical import steps_of
-from n5zarr.conventions.levels import applied_after, path_of
+from n5zarr.conventions.levels import Steps, applied_after, path_of
 from n5zarr.conventions.model import MisfitError, items_of, mapping
 from n5zarr.conventions.ngff import transforms_of
 from n5zarr.format.path import groups_above, join
@@ -27,7 +27,6 @@ from n5zarr.images.ome_documents import as_05, image_in, images_of, is_inside, s
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from n5zarr.conventions.levels import Steps
     from n5zarr.format.lenient_json import JSON
     from n5zarr.images.source import SourceTree
 

@@ -20,6 +20,7 @@ from n5zarr.format.order import CTuple, to_n5
 from n5zarr.format.path import groups_above, is_name, join
 from n5zarr.images.find import warn_once
 from n5zarr.images.ome_documents import (
+    OmeLevel,
     describe_image,
     images_of,
     level_paths,
@@ -28,7 +29,7 @@ from n5zarr.images.ome_documents import (
     paths_in,
     read_levels,
 )
-from n5zarr.ome_zarr.scene import images_needed, placed, read_scene
+from n5zarr.ome_zarr.scene import Scene, images_needed, placed, read_scene
 from n5zarr.storage.confined import confined
 from n5zarr.storage.services import service_of
 from n5zarr.store.made_datasets import MadeDataset, MadeDatasets
@@ -41,8 +42,6 @@ if TYPE_CHECKING:
     from zarr.abc.store import Store
 
     from n5zarr.format.lenient_json import JSON
-    from n5zarr.images.ome_documents import OmeLevel
-    from n5zarr.ome_zarr.scene import Scene
     from n5zarr.zarr_view.keys import ZarrFormat
 
 _DOCUMENTS = {*ZARR_DOCUMENTS, ".zattrs", ".zmetadata"}

@@ -10,7 +10,7 @@ from functools import partial
 from itertools import batched, chain, product
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from n5zarr.arrays.boxes import box_at
+from n5zarr.arrays.boxes import StoredChunks, box_at
 from n5zarr.arrays.stored_chunks import stored_chunks
 from n5zarr.container.options import require
 from n5zarr.conventions.levels import entries_in, listed_levels
@@ -33,11 +33,11 @@ from n5zarr.images.ome_rules import (
     check_version,
     paths_out,
 )
-from n5zarr.ome_zarr.location import find_ome
+from n5zarr.ome_zarr.location import OmeLocation, find_ome
 from n5zarr.ome_zarr.scene import read_scene
 from n5zarr.storage.requests import list_each, read_each
 from n5zarr.tools.jobs.nodes import for_reading
-from n5zarr.tools.validate.findings import finding
+from n5zarr.tools.validate.findings import Finding, Severity, finding
 from n5zarr.tools.validate.gaps import Gaps, StoredGrid
 
 if TYPE_CHECKING:
@@ -46,12 +46,9 @@ if TYPE_CHECKING:
     import numpy as np
     from zarr.types import AnyArray
 
-    from n5zarr.arrays.boxes import StoredChunks
     from n5zarr.format.lenient_json import JSON
-    from n5zarr.ome_zarr.location import OmeLocation
     from n5zarr.storage.place import Place
     from n5zarr.tools.jobs.run import RunOptions
-    from n5zarr.tools.validate.findings import Finding, Severity
 
 _CHUNKS = 64  # in a task
 

@@ -7,7 +7,7 @@ wells and fields lose what is not in the source, such as what the user has not s
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -20,7 +20,7 @@ from n5zarr.errors import ErrorsAt, option_error
 from n5zarr.format.order import to_c
 from n5zarr.format.path import join
 from n5zarr.images.display import is_label
-from n5zarr.images.ome import METADATA_XML, ome_attributes, series_metadata
+from n5zarr.images.ome import METADATA_XML, OmeVersion, ome_attributes, series_metadata
 from n5zarr.images.ome_06 import REGISTRATION, is_registration
 from n5zarr.images.ome_documents import as_05, image_in, level_paths, paths_in, read_levels
 from n5zarr.images.ome_rules import check_written
@@ -28,10 +28,7 @@ from n5zarr.ome_zarr.scene import in_scenes
 from n5zarr.storage.requests import read_key
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from n5zarr.format.lenient_json import JSON
-    from n5zarr.images.ome import OmeVersion
     from n5zarr.images.source import ArraySource, SourceTree
 
 _TRANSFORMS = "coordinateTransformations"

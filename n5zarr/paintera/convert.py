@@ -10,7 +10,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
-from n5zarr.arrays.boxes import box_shape, boxes, least_box
+from n5zarr.arrays.boxes import BoxSlices, box_shape, boxes, least_box
 from n5zarr.arrays.placing import read_on_host
 from n5zarr.arrays.stored_chunks import stored_boxes
 from n5zarr.container.options import require
@@ -25,7 +25,6 @@ from n5zarr.tools.convert.target_n5 import N5Destination
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from n5zarr.arrays.boxes import BoxSlices
     from n5zarr.format.lenient_json import JSON
     from n5zarr.images.source import ArraySource, SourceTree, Values
     from n5zarr.tools.convert.target import Destination

@@ -20,7 +20,7 @@ from n5zarr.container.options import require
 from n5zarr.errors import N5FormatError, option_error
 from n5zarr.format.order import present, to_c
 from n5zarr.format.path import join
-from n5zarr.storage.place import place_of
+from n5zarr.storage.place import Backend, Location, place_of
 from n5zarr.store.locating import open_container
 from n5zarr.store.missing_nodes import existing_node, not_found
 from n5zarr.zarr_view.dataset_view import DatasetView
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from n5zarr.storage.place import Backend, Location
 
 DATASET = "fragment-segment-assignment"
 

@@ -25,7 +25,7 @@ from n5zarr.format.attributes import ATTRIBUTES_JSON
 from n5zarr.format.path import join
 from n5zarr.format.raw_json import RawObject
 from n5zarr.paintera.combining import joined, transposed
-from n5zarr.storage.place import place_of
+from n5zarr.storage.place import Backend, Location, place_of
 from n5zarr.storage.requests import Put, Update, get_each, read_key, request_each
 from n5zarr.store.locating import open_container
 from n5zarr.store.missing_nodes import datasets_below, existing_node
@@ -39,7 +39,6 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from n5zarr.format.order import N5Tuple
-    from n5zarr.storage.place import Backend, Location
     from n5zarr.store.n5_store import N5Store
 
 _AT_ONCE = 64  # blocks in one batch of requests

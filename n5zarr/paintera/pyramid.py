@@ -17,7 +17,7 @@ from n5zarr.codecs.multiset_merging import used_only
 from n5zarr.errors import ErrorsAt
 from n5zarr.paintera.combining import downsampled, joined
 from n5zarr.paintera.label_multisets import LabelDataset
-from n5zarr.tools.pyramid.work import Pass
+from n5zarr.tools.pyramid.work import Pass, PassTask
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from n5zarr.format.lenient_json import JSON
     from n5zarr.store.n5_store import N5Store
     from n5zarr.tools.pyramid.image import Level
-    from n5zarr.tools.pyramid.work import PassTask
 
 _PER_VOXEL = 64  # bytes for each voxel that is read: its list, copies for sorting, entries
 

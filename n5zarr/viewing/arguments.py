@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Mapping
 from operator import index
-from typing import TYPE_CHECKING
 
 from n5zarr.errors import N5Error, N5UnrepresentableError, option_error
-from n5zarr.storage.place import place_of
+from n5zarr.storage.place import Location, place_of
 from n5zarr.store.locating import locate
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
-
-    from n5zarr.storage.place import Location
 
 
 def whole_number(name: str, given: object, low: int | None = None, high: int | None = None) -> int:

@@ -16,7 +16,7 @@ from zarr.storage import StorePath
 from n5zarr.format.path import join
 from n5zarr.images.contrast import n_chunks_sampled
 from n5zarr.images.find import find_images
-from n5zarr.metadata.inspect import describe_each, info_of
+from n5zarr.metadata.inspect import Described, describe_each, info_of
 from n5zarr.store.info import names_of_axes, rows
 from n5zarr.store.n5_store import N5Store
 from n5zarr.viewing.thumbnail import slices_that_fit, thumbnail_png
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from zarr.types import AnyArray
 
     from n5zarr.images.image import Image, ImageLevel
-    from n5zarr.metadata.inspect import Described
 
 _SIZE = 256  # pixels of the picture
 # limits of what is read: from local files, and from a server

@@ -11,8 +11,8 @@ from n5zarr.errors import import_optional
 from n5zarr.images.find import find_images
 from n5zarr.viewing.arguments import texts
 from n5zarr.viewing.picture import label_colours, length_unit
-from n5zarr.viewing.picture_slices import plan_slices
-from n5zarr.viewing.thumbnail import chosen_channels, colours_of, read_slices
+from n5zarr.viewing.picture_slices import Plane, Slices, plan_slices
+from n5zarr.viewing.thumbnail import ShownChannel, chosen_channels, colours_of, read_slices
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from zarr.types import AnyArray
 
     from n5zarr.storage.place import Backend, Location
-    from n5zarr.viewing.picture_slices import Plane, Slices
-    from n5zarr.viewing.thumbnail import ShownChannel
 
 _PIXELS = 800  # largest width and height of all slices together
 _INCHES = 7.0

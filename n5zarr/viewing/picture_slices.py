@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice, product
 from typing import TYPE_CHECKING, Any
@@ -18,8 +18,6 @@ from n5zarr.store.info import bytes_text
 from n5zarr.viewing.arguments import items, whole_number
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
     import numpy.typing as npt
 
     from n5zarr.arrays.boxes import BoxSlices

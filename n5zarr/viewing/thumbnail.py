@@ -24,7 +24,7 @@ from n5zarr.viewing.picture import (
     scale_bar_text,
     with_scale_bar,
 )
-from n5zarr.viewing.picture_slices import list_stored, pixel_size, plan_slices, read_plane
+from n5zarr.viewing.picture_slices import Slices, list_stored, pixel_size, plan_slices, read_plane
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -36,7 +36,6 @@ if TYPE_CHECKING:
 
     from n5zarr.storage.place import Backend, Location
     from n5zarr.viewing.picture import Colours
-    from n5zarr.viewing.picture_slices import Slices
 
 SIZES = 32, 8192
 """Smallest and largest size of a picture in pixels."""

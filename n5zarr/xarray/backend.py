@@ -40,7 +40,7 @@ from n5zarr.format.attributes import ATTRIBUTES_JSON, GroupAttributes
 from n5zarr.format.foreign import format_of_name
 from n5zarr.format.path import join
 from n5zarr.storage.asking_once import asking_once
-from n5zarr.storage.place import place_of
+from n5zarr.storage.place import Backend, Location, Place, place_of
 from n5zarr.storage.requests import Steps, each_once
 from n5zarr.storage.url import local_path
 from n5zarr.store.locating import open_container
@@ -57,7 +57,6 @@ if TYPE_CHECKING:
     from n5zarr.conventions.model import Axis
     from n5zarr.format.lenient_json import JSON
     from n5zarr.format.order import AxisOrder
-    from n5zarr.storage.place import Backend, Location, Place
     from n5zarr.zarr_view.dataset_view import DatasetView
 
 

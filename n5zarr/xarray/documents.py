@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from n5zarr.errors import N5UnrepresentableError, N5Warning
 from n5zarr.rooms import ADDED, asked
-from n5zarr.storage.place import place_of
+from n5zarr.storage.place import Place, place_of
 from n5zarr.store.locating import locate
 
 if TYPE_CHECKING:
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     import xarray as xr
 
     from n5zarr.format.order import AxisOrder
-    from n5zarr.storage.place import Place
 
 
 def is_document(location: str | os.PathLike[str]) -> bool:

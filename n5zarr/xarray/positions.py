@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 import xarray as xr
 
-from n5zarr.container.axes import positions
+from n5zarr.container.axes import Placed, positions
 from n5zarr.container.options import require
 from n5zarr.conventions.describe import Written, add_level, describe_axes
 from n5zarr.conventions.find import find_geometry
-from n5zarr.conventions.model import Axis, Node, axes_of
+from n5zarr.conventions.model import Axis, Geometry, Node, axes_of
 from n5zarr.conventions.units import ratio
 from n5zarr.errors import option_error
 from n5zarr.format.order import CTuple, to_c, to_n5
@@ -26,8 +26,6 @@ from n5zarr.xarray.accessor import origin_of
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable, Mapping, Sequence
 
-    from n5zarr.container.axes import Placed
-    from n5zarr.conventions.model import Geometry
     from n5zarr.format.lenient_json import JSON
 
     type Region = Mapping[str, slice | Literal["auto"]] | Literal["auto"]

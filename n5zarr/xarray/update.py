@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Unpack
 import xarray as xr
 import zarr
 
-from n5zarr.container.axes import read_layout, read_placed
+from n5zarr.container.axes import Placed, read_layout, read_placed
 from n5zarr.container.options import require
 from n5zarr.format.attributes import GroupAttributes
 from n5zarr.storage.ending import ending
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from dask.delayed import Delayed
     from zarr.types import AnyArray
 
-    from n5zarr.container.axes import Placed
     from n5zarr.conventions.model import Axis
     from n5zarr.store.n5_store import N5Store
     from n5zarr.xarray.backend import Decoding

@@ -7,7 +7,7 @@ they read back bit for bit, the others as one-dimensional datasets.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal
 
@@ -23,20 +23,17 @@ from n5zarr.conventions.model import level_of
 from n5zarr.format.path import join
 from n5zarr.storage.asking_once import asking_once
 from n5zarr.storage.ending import ending
-from n5zarr.storage.place import place_of
+from n5zarr.storage.place import Backend, Location, place_of
 from n5zarr.store.locating import open_container
 from n5zarr.xarray.lazy_arrays import check_not_read
 from n5zarr.xarray.update import join_delayed, plan_update
 from n5zarr.xarray.write_groups import GroupWriter, Target, is_named
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Iterable, Iterator, Sequence
-
     from dask.delayed import Delayed
 
     from n5zarr.format.lenient_json import JSON
     from n5zarr.storage.interface import Durability
-    from n5zarr.storage.place import Backend, Location
     from n5zarr.xarray.encode_variables import Chunks
     from n5zarr.xarray.positions import Region
 

@@ -9,9 +9,15 @@ from typing import TYPE_CHECKING, NamedTuple, cast
 import xarray as xr
 from xarray.backends.zarr import encode_zarr_variable
 
-from n5zarr.container.axes import read_layout
+from n5zarr.container.axes import Placed, read_layout
 from n5zarr.container.options import require
-from n5zarr.conventions.describe import add_level, choose_convention, remove_levels, without_levels
+from n5zarr.conventions.describe import (
+    Written,
+    add_level,
+    choose_convention,
+    remove_levels,
+    without_levels,
+)
 from n5zarr.conventions.funlib import KEYS as FUNLIB_KEYS
 from n5zarr.conventions.neuroglancer import KEYS as NEUROGLANCER_KEYS
 from n5zarr.conventions.ngff import has_other_rank
@@ -33,8 +39,6 @@ if TYPE_CHECKING:
 
     from dask.delayed import Delayed
 
-    from n5zarr.container.axes import Placed
-    from n5zarr.conventions.describe import Written
     from n5zarr.format.compression import Compression
     from n5zarr.format.lenient_json import JSON
     from n5zarr.store.n5_store import N5Store

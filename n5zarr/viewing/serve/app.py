@@ -16,19 +16,17 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Mount
 
 from n5zarr.errors import N5Error, N5UnrepresentableError
-from n5zarr.storage.place import place_of
+from n5zarr.storage.place import Backend, Location, place_of
 from n5zarr.viewing.serve.guard import METHODS, Guard
 from n5zarr.viewing.serve.location import ServedLocation
 from n5zarr.viewing.serve.pages import error_page, page_routes
-from n5zarr.viewing.serve.views import VIEWS, is_shown, requested_part
+from n5zarr.viewing.serve.views import VIEWS, Found, ServedView, is_shown, requested_part
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
 
     from starlette.types import Receive, Scope, Send
 
-    from n5zarr.storage.place import Backend, Location
-    from n5zarr.viewing.serve.views import Found, ServedView
 
 _log = logging.getLogger(__name__)
 _PIECE = 1 << 18  # bytes that uvicorn gets at once, and holds for a slow client

@@ -18,7 +18,7 @@ from n5zarr.images.find import images_in
 from n5zarr.images.from_n5 import n5_tree
 from n5zarr.storage.asking_once import asking_once
 from n5zarr.storage.confined import ConfinedStore, is_confined
-from n5zarr.storage.place import place_of
+from n5zarr.storage.place import Place, place_of
 from n5zarr.store.locating import locate
 from n5zarr.store.made_datasets import MadeDatasets
 from n5zarr.store.missing_nodes import existing_node
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from n5zarr.images.image import Images
-    from n5zarr.storage.place import Place
     from n5zarr.zarr_view.keys import ZarrFormat
 
 _MOST_NODES = 1000  # looked at to find a dataset

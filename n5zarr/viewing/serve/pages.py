@@ -23,14 +23,14 @@ from urllib.parse import quote
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from starlette.responses import HTMLResponse, Response
-from starlette.routing import Mount, Route
+from starlette.routing import BaseRoute, Mount, Route
 from starlette.staticfiles import StaticFiles
 
 from n5zarr.conventions.units import symbol
 from n5zarr.errors import N5Error, N5MissingDependencyError, N5UnrepresentableError
 from n5zarr.format.order import to_c
 from n5zarr.format.path import join
-from n5zarr.images.image import is_at, select_images
+from n5zarr.images.image import Image, is_at, select_images
 from n5zarr.metadata import inspect
 from n5zarr.store.info import names_of_axes, rows
 from n5zarr.store.missing_nodes import not_found
@@ -43,9 +43,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from starlette.requests import Request
-    from starlette.routing import BaseRoute
 
-    from n5zarr.images.image import Image
     from n5zarr.metadata.inspect import Described
     from n5zarr.viewing.serve.location import ServedLocation
 

@@ -26,17 +26,15 @@ from n5zarr.images.ome import DEFAULT_VERSION, OME_FORMATS, OmeVersion
 from n5zarr.images.zarr_documents import OmeZarrKeys
 from n5zarr.storage.files import is_unfinished
 from n5zarr.storage.local import may_take_long
-from n5zarr.storage.requests import Ends, Paused, Stamp, drive, read_key
+from n5zarr.storage.requests import Ends, Paused, Stamp, Steps, drive, read_key
 from n5zarr.store.n5_store import N5Store
-from n5zarr.zarr_view.keys import METADATA_NAMES, ChunkKey, MetadataKey, parse_key
+from n5zarr.zarr_view.keys import METADATA_NAMES, ChunkKey, MetadataKey, ZarrFormat, parse_key
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from n5zarr.codecs.buffers import BufferLike
-    from n5zarr.storage.requests import Steps
     from n5zarr.viewing.serve.location import ServedLocation
-    from n5zarr.zarr_view.keys import ZarrFormat
 
 _RANGE = re.compile(r"bytes=([0-9]{0,18})-([0-9]{0,18})", re.ASCII)
 _TAG = re.compile(r'(?:W/)?("[^"]*")')
