@@ -29,9 +29,9 @@ from n5zarr.format.order import AxisOrder, from_presented, present
 from n5zarr.format.raw_json import from_numpy
 from n5zarr.metadata.levels import add_to_group, describe_new
 from n5zarr.rooms import needed
-from n5zarr.storage.place import place_of
+from n5zarr.storage.place import Backend, Location, place_of
 from n5zarr.store.block_codec import N5BlockCodec
-from n5zarr.store.locating import open_container
+from n5zarr.store.locating import OpenOptions, open_container
 from n5zarr.zarr_view.compressors import compressors_to_write, is_in_zarr
 from n5zarr.zarr_view.element import Element
 from n5zarr.zarr_view.from_zarr import plain_dataset
@@ -46,8 +46,6 @@ if TYPE_CHECKING:
     from n5zarr.format.compression import Compression
     from n5zarr.format.lenient_json import JSON
     from n5zarr.storage.interface import Durability
-    from n5zarr.storage.place import Backend, Location
-    from n5zarr.store.locating import OpenOptions
     from n5zarr.store.n5_store import N5Store
 
 

@@ -14,7 +14,7 @@ from n5zarr.arrays.group import node_at, with_fast_path
 from n5zarr.errors import N5UnrepresentableError, option_error
 from n5zarr.format.compression import compression_to_json, parse_compression
 from n5zarr.storage.asking_once import asking_once
-from n5zarr.storage.place import place_of
+from n5zarr.storage.place import Backend, Location, place_of
 from n5zarr.store.locating import open_container
 from n5zarr.store.missing_nodes import check_group, datasets_below, not_found
 from n5zarr.store.n5_store import N5Store
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from n5zarr.format.lenient_json import JSON
     from n5zarr.format.order import AxisOrder
     from n5zarr.storage.interface import Durability
-    from n5zarr.storage.place import Backend, Location
 
 
 def open_node(  # noqa: PLR0913 - the parameters of zarr's open and of tensorstore's

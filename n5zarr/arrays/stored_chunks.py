@@ -12,9 +12,9 @@ import zarr
 from zarr.storage import LocalStore, MemoryStore, ZipStore
 
 from n5zarr._zarr import sync
-from n5zarr.arrays.boxes import StoredChunks, n_boxes, places_in, touched_boxes
+from n5zarr.arrays.boxes import StoredChunks, TouchedBoxes, n_boxes, places_in, touched_boxes
 from n5zarr.arrays.open_dataset import blocks_of_array
-from n5zarr.container.block_listing import stored_rows
+from n5zarr.container.block_listing import Ask, stored_rows
 from n5zarr.errors import N5UnrepresentableError, N5UnsupportedError
 from n5zarr.format.order import N5Tuple
 from n5zarr.storage.url import is_of_one_key
@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from zarr.abc.store import Store
     from zarr.types import AnyArray
 
-    from n5zarr.arrays.boxes import TouchedBoxes
-    from n5zarr.container.block_listing import Ask
     from n5zarr.zarr_view.dataset_view import DatasetView
 
 FEW = 64

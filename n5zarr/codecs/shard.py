@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import google_crc32c
 
-from n5zarr.codecs.buffers import damaged, max_unpacked
+from n5zarr.codecs.buffers import BufferLike, damaged, max_unpacked
 from n5zarr.errors import N5BlockError
 from n5zarr.format.attributes import READ_SHARDS
 from n5zarr.format.block import MAX_ARRAY_NDIM, BlockHeader, BlockMode
@@ -36,7 +36,6 @@ from n5zarr.format.compression import Compression, Raw
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from n5zarr.codecs.buffers import BufferLike
     from n5zarr.format.data_type import DataType
 
     type Read = Callable[[int, int], BufferLike]

@@ -16,7 +16,7 @@ from n5zarr.codecs.compress import codec_of
 from n5zarr.codecs.shard import check_not_sharded, in_memory
 from n5zarr.container import codec_chain
 from n5zarr.container.block_location import BlockLocation
-from n5zarr.container.memory import check_still_there, gone
+from n5zarr.container.memory import Node, check_still_there, gone
 from n5zarr.container.missing_blocks import check_missing
 from n5zarr.container.node_names import ReplacedError
 from n5zarr.errors import ErrorsAt, N5BlockError, N5Error, N5UnrepresentableError
@@ -54,7 +54,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from n5zarr.codecs.buffers import BufferLike
-    from n5zarr.container.memory import Node
     from n5zarr.container.nodes import Nodes
     from n5zarr.format.order import N5Tuple
     from n5zarr.zarr_view.keys import ChunkKey

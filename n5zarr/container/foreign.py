@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
 
 from n5zarr.errors import N5AttributesError, N5FormatError
 from n5zarr.format.attributes import ATTRIBUTES_JSON, is_dataset
 from n5zarr.format.foreign import (
     ZARR_DOCUMENTS,
+    Foreign,
     has_blocks_of_n5,
     has_name_of_zarr,
     holds_chunks_of_zarr,
@@ -16,16 +16,10 @@ from n5zarr.format.foreign import (
     zarr_node,
 )
 from n5zarr.format.grid import is_block_name
-from n5zarr.format.lenient_json import parse_json
+from n5zarr.format.lenient_json import JSON, parse_json
 from n5zarr.format.path import join
 from n5zarr.format.version import VERSION_KEY
 from n5zarr.storage.requests import Entry, List, Steps, list_each, read_each, read_key
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from n5zarr.format.foreign import Foreign
-    from n5zarr.format.lenient_json import JSON
 
 INCOMPLETE_JSON = "n5zarr-incomplete.json"
 """The file in a destination of :mod:`n5zarr.tools.jobs` that is still being written."""

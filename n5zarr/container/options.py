@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Self, get_args
 import zarr
 
 from n5zarr.codecs.compress import codec_of
-from n5zarr.errors import N5UnrepresentableError, N5UnsupportedError, option_error
+from n5zarr.errors import Kind, N5UnrepresentableError, N5UnsupportedError, option_error
 from n5zarr.format.compression import Compression, compression_to_json, parse_compression
 from n5zarr.format.order import AxisOrder, CTuple
 from n5zarr.storage.not_found import meant
@@ -19,7 +19,6 @@ from n5zarr.zarr_view.dataset_view import Codecs
 from n5zarr.zarr_view.keys import ZarrFormat
 
 if TYPE_CHECKING:
-    from n5zarr.errors import Kind
     from n5zarr.format.lenient_json import JSON
 
 

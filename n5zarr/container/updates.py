@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 from n5zarr._zarr import spelled
 from n5zarr.container.data_types import element_of_v2, element_of_v3, v3_form
-from n5zarr.container.memory import check_still_there, gone
-from n5zarr.container.options import require
+from n5zarr.container.memory import Memory, Node, check_still_there, gone
+from n5zarr.container.options import ViewOptions, require
 from n5zarr.container.resizing import pad_blocks
 from n5zarr.conventions.axis_names import in_axis_order
 from n5zarr.errors import N5Error, N5UnrepresentableError
@@ -53,9 +53,7 @@ from n5zarr.zarr_view.record import Record, restore_attributes
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from n5zarr.container.memory import Memory, Node
     from n5zarr.container.nodes import Nodes
-    from n5zarr.container.options import ViewOptions
     from n5zarr.format.order import AxisOrder
 
 type ZarrDocument = dict[str, Any]

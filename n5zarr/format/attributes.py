@@ -16,7 +16,7 @@ from n5zarr.format.block import MAX_NDIM
 from n5zarr.format.compression import Compression, Raw, parse_compression
 from n5zarr.format.data_type import DataType, numpy_type, same_bytes
 from n5zarr.format.grid import block_extent, grid_shape
-from n5zarr.format.lenient_json import as_integer
+from n5zarr.format.lenient_json import JSON, as_integer
 from n5zarr.format.order import N5Tuple
 from n5zarr.format.version import VERSION_KEY, is_version
 
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
     import numpy as np
 
-    from n5zarr.format.lenient_json import JSON
 
 ATTRIBUTES_JSON = "attributes.json"
 """N5 spec, "File-system specification", item 2: the name of the file in each directory."""

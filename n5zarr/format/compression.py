@@ -17,13 +17,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import Field, dataclass, field, fields
-from typing import TYPE_CHECKING, ClassVar, cast
+from typing import ClassVar, cast
 
 from n5zarr.errors import N5AttributesError, Problem
-from n5zarr.format.lenient_json import as_boolean, as_integer
-
-if TYPE_CHECKING:
-    from n5zarr.format.lenient_json import JSON
+from n5zarr.format.lenient_json import JSON, as_boolean, as_integer
 
 _ANY_INT = (-(2**31), 2**31 - 1)
 _CNAMES = ("blosclz", "lz4", "lz4hc", "snappy", "zlib", "zstd")

@@ -28,7 +28,7 @@ from n5zarr.format.grid import block_path
 from n5zarr.format.order import CTuple, N5Tuple, to_n5
 from n5zarr.format.path import join
 from n5zarr.storage.not_found import NotFoundError
-from n5zarr.storage.place import place_of
+from n5zarr.storage.place import Location, place_of
 from n5zarr.storage.requests import Put, read_key, request_each
 from n5zarr.store.locating import open_container
 from n5zarr.store.made_datasets import check_stored
@@ -39,7 +39,6 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from n5zarr.storage.place import Location
     from n5zarr.store.n5_store import N5Store
 
 

@@ -5,14 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterator, MutableMapping
 from typing import TYPE_CHECKING
 
-from zarr.abc.store import ByteRequest, OffsetByteRequest, RangeByteRequest, SuffixByteRequest
+from zarr.abc.store import (
+    ByteRequest,
+    OffsetByteRequest,
+    RangeByteRequest,
+    Store,
+    SuffixByteRequest,
+)
 from zarr.buffer import cpu
 
 from n5zarr._zarr import sync
 
 if TYPE_CHECKING:
     from zarr.abc.buffer import Buffer, BufferPrototype
-    from zarr.abc.store import Store
 
     from n5zarr.codecs.buffers import BufferLike
 

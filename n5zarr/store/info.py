@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, override
 
 from n5zarr.container.nodes import read_document
 from n5zarr.format.version import VERSION_KEY
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from n5zarr.format.lenient_json import JSON
     from n5zarr.storage.requests import Steps
 

@@ -15,7 +15,7 @@ The stored bytes are those of the codecs, so only the document changes.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, Self, override
 
@@ -30,8 +30,6 @@ from n5zarr.format.data_type import DataType
 from n5zarr.zarr_view.compressors import zarr_compressors
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from zarr.abc.buffer import Buffer, BufferPrototype
     from zarr.abc.store import ByteRequest, Store
 

@@ -10,9 +10,9 @@ import json
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, ClassVar, override
+from typing import TYPE_CHECKING, ClassVar, Self, override
 
-from zarr.abc.store import Store
+from zarr.abc.store import ByteRequest, Store
 from zarr.buffer import cpu
 
 from n5zarr.codecs.block import encode_payload
@@ -20,22 +20,19 @@ from n5zarr.errors import N5UnsupportedError
 from n5zarr.format.attributes import ATTRIBUTES_JSON
 from n5zarr.format.compression import Raw
 from n5zarr.format.grid import block_extent, block_path, grid_shape, parse_block_path
-from n5zarr.format.order import to_c
+from n5zarr.format.order import N5Tuple, to_c
 from n5zarr.format.path import join
 from n5zarr.storage.ending import on_thread
 from n5zarr.store.buffers import as_buffer
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
-    from typing import Self
 
     import numpy as np
     from zarr.abc.buffer import Buffer, BufferPrototype
-    from zarr.abc.store import ByteRequest
 
     from n5zarr.format.data_type import DataType
     from n5zarr.format.lenient_json import JSON
-    from n5zarr.format.order import N5Tuple
 
 _HEADER = 4, 4  # bytes before the elements of a block, and more for each axis
 

@@ -10,7 +10,7 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from n5zarr.container.foreign import check_n5
-from n5zarr.container.walk import Selection, Walk
+from n5zarr.container.walk import PathPatterns, Selection, Walk, WalkNode
 from n5zarr.errors import ErrorsAt, N5Error, N5Warning
 from n5zarr.format.attributes import ATTRIBUTES_JSON
 from n5zarr.format.path import groups_above, join
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from n5zarr.container.memory import Node
-    from n5zarr.container.walk import PathPatterns, WalkNode
     from n5zarr.store.n5_store import N5Store
 
 _DATASETS = 4  # number of datasets in a message

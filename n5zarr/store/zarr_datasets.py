@@ -21,7 +21,7 @@ from n5zarr.format.order import CTuple, N5Tuple, to_c, to_n5
 from n5zarr.format.path import join
 from n5zarr.store.java_zarr import JavaZarrStore, in_own_store
 from n5zarr.store.made_datasets import MadeDataset
-from n5zarr.zarr_view.keys import ChunkNames
+from n5zarr.zarr_view.keys import ChunkNames, ZarrFormat
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from zarr.abc.store import Store
 
     from n5zarr.format.lenient_json import JSON
-    from n5zarr.zarr_view.keys import ZarrFormat
 
 _AT_A_TIME = 32  # requests for sizes
 

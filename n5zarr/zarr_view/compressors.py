@@ -14,10 +14,9 @@ import numpy as np
 
 from n5zarr.codecs.compress import codec_of, within_zarr_limits
 from n5zarr.errors import N5UnsupportedError
-from n5zarr.format.compression import Raw
+from n5zarr.format.compression import Compression, Raw
 
 if TYPE_CHECKING:
-    from n5zarr.format.compression import Compression
     from n5zarr.format.lenient_json import JSON
     from n5zarr.zarr_view.keys import ZarrFormat
 
