@@ -36,8 +36,7 @@ from n5zarr.store.n5_store import N5Store
 from n5zarr.tools.convert.checks import check_outside, check_places
 from n5zarr.tools.convert.places import open_destination
 from n5zarr.tools.convert.target import Layout
-from n5zarr.tools.convert.writing import Plan as CopyPlan
-from n5zarr.tools.convert.writing import verify_copies
+from n5zarr.tools.convert.writing import Plan, verify_copies
 from n5zarr.tools.jobs.incomplete import read_incomplete
 from n5zarr.tools.pyramid.n5_image import N5Image, coarser_levels, unlist
 from n5zarr.zarr_view.dataset_view import DatasetView
@@ -246,7 +245,7 @@ class Copying:
     source: str
     place: Place
     image: N5Image
-    plan: CopyPlan
+    plan: Plan
 
     def check(self, options: PyramidOptions) -> None:
         """Raise if it cannot be done, before anything is written."""
@@ -337,7 +336,7 @@ def copying(place: Place, path: str, group: Place, options: PyramidOptions) -> C
     target = open_destination(replace(new, path=finest), "n5")
     tree = n5_tree(located)
     check_places(tree, target)
-    plan = CopyPlan.of(tree, target, Layout.of(None, None, None), options.run, options.max_memory)
+    plan = Plan.of(tree, target, Layout.of(None, None, None), options.run, options.max_memory)
     moved = RawObject.parse(target.documents()[join(finest, ATTRIBUTES_JSON)])
     moved.remove(VERSION_KEY)
     (placed,) = placed_datasets(source, path)
