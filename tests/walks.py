@@ -52,9 +52,9 @@ CEILINGS = {
     "engine": (48, 1),
     "serve": (43, 2),
     "open_bdv": (54, 3),
-    "convert": (82, 6),
-    "build_pyramid": (103, 12),
-    "write_bdv": (129, 9),
+    "convert": (82, 4),
+    "build_pyramid": (103, 10),
+    "write_bdv": (128, 7),
 }
 GOALS = {
     "box of plain zarr": (16, 0),
