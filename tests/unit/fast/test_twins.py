@@ -238,12 +238,15 @@ def open_dataset(root: Path) -> OpenDataset:
 
 @pytest.fixture(scope="module")
 def datasets(tmp_path_factory: pytest.TempPathFactory) -> dict[str, OpenDataset]:
-    """Return a dataset for each compression, of blocks of 2080 bytes or less."""
+    """Return a dataset for each compression, of blocks of 2080 bytes, and one of long headers."""
     found = {}
     for compression in COMPRESSIONS:
         root = tmp_path_factory.mktemp(compression)
         write_dataset(root, numbers("u2", SHAPE), compression, CHUNKS)
         found[compression] = open_dataset(root)
+    root = tmp_path_factory.mktemp("axes")
+    write_dataset(root, numbers("u2", (3, 2, 4, 2, 3)), "raw", (2, 1, 3, 1, 2))
+    found["of five axes"] = open_dataset(root)
     return found
 
 
@@ -266,11 +269,14 @@ def changed_blocks(
     """Yield places in the grid, their files, and what may be there instead of the block."""
     root = dataset.store.root
     assert root is not None
-    full, small = (path_of(root, (k, k, k)).read_bytes() for k in (0, 1))
-    others = [full, full[:7], full[:17], full[:20], *odd_blocks(full, small)]
-    of_another_mode = block_bytes(numbers("u2", dataset.view.chunk_shape), mode=1)
+    chunk_shape, ndim = dataset.view.chunk_shape, dataset.view.ndim
+    full, small = (path_of(root, (k,) * ndim).read_bytes() for k in (0, 1))
+    others = [*(full[:n] for n in (7, 17, 20, 21)), full, *odd_blocks(full, small)]
+    of_another_mode = block_bytes(numbers("u2", chunk_shape), mode=1)
+    # as long as a raw block, with the end of a shard
+    others.append(block_bytes(np.zeros(chunk_shape, "u2"))[:-16] + struct.pack(">QQ", 0, 18))
     for k in range(n):
-        place = tuple(rng.randrange(2) for _ in range(3))
+        place = tuple(rng.randrange(2) for _ in range(ndim))
         path = path_of(root, place)
         own, other = path.read_bytes(), rng.choice(others)
         change = damaged(rng, rng.choice((own, own, other)), [own, *others])
@@ -379,40 +385,68 @@ def test_a_block_as_it_is_stored(
     seen.check(3)
 
 
-@given(data=st.data())
-def test_what_is_wanted_of_a_block(data: st.DataObject) -> None:
-    """``find_part``; the block is missing, so that its part is filled."""
-    sizes = tuple(data.draw(st.lists(st.integers(1, 5), min_size=1, max_size=3)))
-    some, few = (
-        st.tuples(*[each] * len(sizes)) for each in (st.integers(0, 12), st.integers(1, 5))
-    )
-    dimensions, start, shape, step = map(data.draw, (some, some, few, few))
-    box, geometry = Box.from_shape(start, shape, step), (*sizes, *dimensions, *start, *step)
-    around = [range(end // n + 2) for end, n in zip(box.stop, sizes, strict=True)]
-    for position in map(N5Tuple, product(*around)):
-        out, expected = np.zeros(shape, "u2"), np.zeros(shape, "u2")
-        rest = b"\1\0", False, position, None, bytearray(), None
-        put = partial(kernel._kernel.put_block, packed("q", geometry), out, kernel._kernel.RAW)
-        if position not in product(*box.places(sizes)):
-            with pytest.raises(ValueError, match="position"):
-                put(*rest)
-            continue
-        part = box.within(position, sizes)
-        inside = [
-            [k for k, at in enumerate(range(*axis)) if low <= at < high]
-            for *axis, low, high in zip(start, box.stop, step, part.start, part.stop, strict=True)
+def wanted_of_block(box: Box, position: N5Tuple, sizes: tuple[int, ...]) -> list[list[int]]:
+    """Return, along each axis, the numbers of the elements of a box that are in a block."""
+    part, step = box.within(position, sizes), box.step or (1,) * len(sizes)
+    each = zip(box.start, box.stop, step, part.start, part.stop, strict=True)
+    return [
+        [k for k, at in enumerate(range(*axis)) if low <= at < high] for *axis, low, high in each
+    ]
+
+
+@given(rng=RANDOM)
+def test_what_is_wanted_of_a_block(rng: random.Random) -> None:
+    """``find_part``: of a block that is missing, which is filled, and of one that is there."""
+    seen = Seen()
+    for _ in range(60):
+        axes = range(rng.randint(1, 3))
+        sizes, shape, step = (tuple(rng.randint(1, 5) for _ in axes) for _ in range(3))
+        start, dimensions = (tuple(rng.randint(0, most) for _ in axes) for most in (9, 16))
+        box = Box.from_shape(start, shape, step)
+        position = N5Tuple(tuple(rng.choice(each) for each in box.places(sizes)))
+        wanted = wanted_of_block(box, position, sizes)
+        inner = [
+            [begin + k * by - place * n for k in ks]
+            for begin, ks, by, place, n in zip(start, wanted, step, position, sizes, strict=True)
         ]
         extent = block_extent(N5Tuple(dimensions), N5Tuple(sizes), position)
-        is_inside = all(
-            begin + ks[-1] * by < place * n + size
-            for begin, ks, by, place, n, size in zip(
-                start, inside, step, position, sizes, extent, strict=True
-            )
-        )
-        if is_inside:
-            expected[np.ix_(*inside)] = 1
-        assert put(*rest) is is_inside, (geometry, position)
-        np.testing.assert_array_equal(out, expected, str((geometry, position)))
+        is_inside = all(ks[-1] < n for ks, n in zip(inner, extent, strict=True))
+        block = numbers("u2", sizes[::-1])
+        geometry = packed("q", (*sizes, *dimensions, *start, *step))
+        for stored in (None, block_bytes(block)):
+            out, expected = np.zeros(shape, "u2"), np.zeros(shape, "u2")
+            is_taken = kernel._kernel.put_block(
+                geometry, out, kernel._kernel.RAW, b"\0\1", sys.byteorder == "little", position,
+                stored, bytearray(), None,
+            )  # fmt: skip
+            seen(is_taken, is_inside, (geometry, position))
+            if is_inside:
+                values = np.ones(sizes, "u2") if stored is None else block.T
+                expected[np.ix_(*wanted)] = values[np.ix_(*inner)]
+            np.testing.assert_array_equal(out, expected, str((geometry, position)))
+    seen.check(10)
+
+
+@given(rng=RANDOM)
+def test_which_blocks_a_box_wants(rng: random.Random) -> None:
+    """``find_part`` finds nothing in others."""
+    for _ in range(20):
+        axes = range(rng.randint(1, 3))
+        sizes, shape, step = (tuple(rng.randint(1, 5) for _ in axes) for _ in range(3))
+        start = tuple(rng.randint(0, 9) for _ in axes)
+        box = Box.from_shape(start, shape, step)
+        places = set(product(*box.places(sizes)))
+        for _ in range(20):
+            position = tuple(rng.randint(0, 30 // n) for n in sizes)
+            arguments = (
+                packed("q", (*sizes, *(50 for _ in axes), *start, *step)), np.zeros(shape, "u2"),
+                kernel._kernel.RAW, b"\0\1", False, position, None, bytearray(), None,
+            )  # fmt: skip
+            if position in places:
+                assert kernel._kernel.put_block(*arguments)
+            else:
+                with pytest.raises(ValueError, match="position"):
+                    kernel._kernel.put_block(*arguments)
 
 
 # ---------------------------------------------------------------------- files
@@ -499,7 +533,11 @@ def may_replace(stored: bytes, dataset: OpenDataset, position: N5Tuple) -> bool:
     if len(stored) < len(dataset.view.full_header):
         return len(stored) < shard.LAST
     header = header_of(stored)
-    if header is None or header.mode is not BlockMode.DEFAULT or len(header.block_shape) != 3:
+    if (
+        header is None
+        or header.mode is not BlockMode.DEFAULT
+        or len(header.block_shape) != dataset.view.ndim
+    ):
         return False
     if BlockWriter(dataset, NO_VALUE)._is_outgrown(position, stored):
         return False
@@ -507,14 +545,15 @@ def may_replace(stored: bytes, dataset: OpenDataset, position: N5Tuple) -> bool:
     return is_block or not (shard.may_begin(stored) or may_be_shard(stored))
 
 
-@pytest.mark.parametrize("compression", ["raw", "gzip"])
+@pytest.mark.parametrize("kind", ["raw", "gzip", "of five axes"])
 @given(rng=RANDOM)
 def test_a_block_that_is_replaced(
-    datasets: dict[str, OpenDataset], compression: str, rng: random.Random
+    datasets: dict[str, OpenDataset], kind: str, rng: random.Random
 ) -> None:
     """``may_replace``; Python, which looks again at what is left, replaces the same, too."""
-    dataset, values, seen = datasets[compression], numbers("u2", SHAPE) + 1, Seen()
-    for position, path, stored in changed_blocks(rng, dataset, 32):
+    dataset, seen = datasets[kind], Seen()
+    values = numbers("u2", dataset.view.shape) + 1
+    for position, path, stored in changed_blocks(rng, dataset, 24):
         before, part = path.read_bytes(), part_at(position, dataset)
         write_old(path, stored)
         start = tuple(each.start for each in part)
