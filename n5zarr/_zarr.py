@@ -1,18 +1,56 @@
-"""What n5zarr needs of zarr and xarray beyond their public names: no other module has private ones.
+"""What n5zarr relies on beyond public names of zarr, xarray and hdmf-zarr.
 
-Private are, each with what it gives:
+No other module has private names of zarr and xarray, but for those whose entry names it. Each entry
+says what it gives, and which test fails when it changes. ``tests/test_relied_on.py`` compares the
+names with the code.
 
-- ``FusedCodecPipeline``, with ``sync_transform``, ``read_sync``, ``write_sync``: it makes arrays of
-  small chunks with filters 2.2 to 3.3 times as fast, text 1.4 to 1.8, shards 2.8 to 4.6. Without
-  it, zarr's default pipeline does the same.
+Private names:
+
+- ``zarr.core.sync.sync``: runs a coroutine on zarr's event loop, to which remote stores are bound;
+  no public name does. ``test_coroutines_run_on_the_loop_of_zarr``
+- ``zarr.core.codec_pipeline.FusedCodecPipeline``: makes arrays of small chunks with filters 2.2 to
+  3.3 times as fast, text 1.4 to 1.8, shards 2.8 to 4.6. Without it, zarr's default pipeline does
+  the same. ``test_boxes_of_plain_zarr``
+- ``sync_transform``, ``read_sync``: what that pipeline does without an event loop, and so does
+  ``write_sync``. ``test_the_faster_pipeline_of_zarr_needs_no_event_loop``
 - ``WrapperStore._store``: the store inside a wrapper, for which there is no other way. Without it,
   a copy does not see that a wrapped store is its own source, and removes it.
-- ``zarr.storage._local``: the class ``LocalStore`` itself. A program may replace
+  ``test_the_store_in_a_wrapper``
+- ``Store._supports_sync_io``, in ``storage/zarr_store.py``: whether the synchronous methods of a
+  wrapper work. ``test_a_wrapper_tells_whether_its_synchronous_methods_work``
+- ``zarr.storage._local.LocalStore``: the class itself. A program may replace
   ``zarr.storage.LocalStore`` by a class that opens N5, as tests of hdmf-zarr do.
+  ``test_the_class_of_local_files_is_that_of_zarr``
 - ``xarray.core.indexing``: selections that read only what they need. xarray's guide for backends
-  names it, and no public module has its classes.
-- Types of signatures, for the type checker alone: they are not imported when a program runs, but
-  for `Attributes`, which the signature of `Group.attrs` names.
+  names it, and no public module has its classes. If it is moved, xarray's engine for Zarr knows
+  where. ``test_the_engine_finds_the_classes_that_xarray_has_moved``
+- ``Variable._data``, in ``xarray/lazy_arrays.py``, which says what it reads of lazy data.
+  ``test_data_are_not_removed_before_they_are_read``
+- ``ZarrArrayWrapper._array``, there: what xarray reads; set without a search for its codecs.
+  ``test_a_lazy_array_is_read_as_that_of_xarray``
+- ``ZarrIO.__dci_queue`` and ``ZarrIODataChunkIteratorQueue._write_buffer_zarr``, in
+  ``hdmf/backend.py``: hdmf-zarr's processes open a path. ``test_several_processes_write``
+- ``HDMFIO._file``, in ``hdmf/file_contents.py``: the open file or group.
+  ``test_by_way_of_hdf5_every_document_is_the_same``
+
+Behaviours of public names:
+
+- ``AsyncArray`` takes a document as metadata, and a mapping as configuration.
+  ``test_documents_have_the_spelling_of_zarr``
+- ``metadata.attributes``, ``AsyncArray.codec_pipeline`` and ``read_sync`` of a pipeline are members
+  of frozen dataclasses, and set in copies. ``test_other_attributes_leave_the_metadata_alone``,
+  ``test_an_array_reads_through_the_pipeline_that_is_set``
+- ``ArraySpec``: codecs and pipelines take another class with these members.
+  ``test_chunks_are_those_of_an_array_of_zarr``
+- ``chunk_grid.chunk_shape``: is missing where the grid is not regular.
+  ``test_chunks_of_a_grid_that_is_not_regular``
+- ``config.defaults``: zarr's own configuration, in a list. ``test_any_configuration_of_zarr``
+- ``ArrayV2`` and the annotation of ``Group.attrs`` give the classes of metadata and attributes,
+  which have no public names. ``test_classes_of_metadata``
+- ``str(MemoryStore)`` names the dict, whose values equality compares.
+  ``test_stores_of_the_same_data_are_those_of_zarr``
+
+Types of signatures, for the type checker alone, are not imported when a program runs.
 """
 
 from __future__ import annotations
@@ -30,6 +68,7 @@ from typing import TYPE_CHECKING, Any, cast, get_args, get_type_hints
 import numpy as np
 import zarr
 from zarr.buffer import cpu, default_buffer_prototype
+from zarr.core.sync import sync as on_zarrs_loop
 from zarr.storage import MemoryStore, StorePath, WrapperStore
 from zarr.types import AnyArray, AnyAsyncArray, ArrayV2, ArrayV3
 
@@ -72,19 +111,13 @@ else:
     (ArrayV2Metadata,), (ArrayV3Metadata,) = (get_args(a.__value__) for a in (ArrayV2, ArrayV3))
     Attributes = get_type_hints(zarr.Group.attrs.fget)["return"]
 
-__all__ = [
-    "MISSING",
-    "PRESENT",
-    "REFUSALS",
+__all__ = [  # of others, for all modules to import from here
     "ArrayConfigLike",
-    "ArrayMetadata",
     "ArraySpec",
     "ArrayV2Metadata",
     "ArrayV3Metadata",
     "Attributes",
     "BasicSelection",
-    "BatchItem",
-    "ChunkCodecs",
     "ChunkGridMetadata",
     "CoordinateSelection",
     "ExplicitIndexer",
@@ -96,27 +129,7 @@ __all__ = [
     "Selection",
     "SelectorTuple",
     "ShapeLike",
-    "ZDType",
-    "async_group",
-    "check_codecs",
-    "chunk_spec",
-    "decode_chunk",
-    "default_pipeline",
-    "default_pipeline_name",
-    "encode_chunk",
-    "from_other_loop",
     "max_workers",
-    "on_own_loop",
-    "same_data",
-    "spelled",
-    "sync",
-    "wait_for_loop",
-    "with_attributes",
-    "with_zarrs_pipeline",
-    "without_awaiting",
-    "wrapped",
-    "xarray_indexing",
-    "zarrs_pipeline",
 ]
 
 REFUSALS = (
@@ -128,20 +141,9 @@ REFUSALS = (
 # ------------------------------------------------------------------------------- event loops
 
 
-@dataclass
-class _Task:
-    """Stands for a group of zarr, which runs the methods of its groups on its event loop."""
-
-    coroutine: Coroutine[object, object, object]
-
-    async def nmembers(self, **_: object) -> object:
-        return await self.coroutine
-
-
 def sync[T](coroutine: Coroutine[object, object, T]) -> T:
     """Run a coroutine on zarr's event loop, to which remote stores are bound, and wait for it."""
-    group: Any = zarr.Group(cast("Any", _Task(coroutine)))
-    return cast("T", group.nmembers())
+    return on_zarrs_loop(coroutine, timeout=zarr.config.get("async.timeout"))
 
 
 def wait_for_loop() -> None:
@@ -439,4 +441,7 @@ def xarray_indexing() -> Any:  # noqa: ANN401 - a module without types
 
     n5zarr imports xarray only when it is used.
     """
-    return import_module("xarray.core.indexing")
+    try:
+        return import_module("xarray.core.indexing")
+    except ImportError:
+        return import_module("xarray.backends.zarr").indexing

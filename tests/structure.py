@@ -12,6 +12,7 @@ import argparse
 import ast
 import io
 import re
+import runpy
 import statistics
 import subprocess
 import sys
@@ -497,6 +498,7 @@ def main(arguments: list[str]) -> None:
     parser.add_argument("tree", nargs="?", default=str(REPOSITORY), help="a folder or a revision")
     parser.add_argument("--since", help="print what changed since this folder or revision")
     parser.add_argument("--map", action="store_true", help="print the map of all modules instead")
+    parser.add_argument("--walks", action="store_true", help="count what calls enter: tests.walks")
     parser.add_argument(
         "--write-map", action="store_true", help="put its packages into CONTRIBUTING.md"
     )
@@ -504,6 +506,8 @@ def main(arguments: list[str]) -> None:
     if options.write_map:
         write_map(REPOSITORY)
         return
+    if options.walks:  # which imports all of n5zarr
+        runpy.run_module("tests.walks", run_name="__main__")
     with ExitStack() as stack:
         folder = stack.enter_context(_tree(options.tree))
         if options.map:

@@ -18,13 +18,22 @@ from zarr.codecs import numcodecs as filters_v3
 from zarr.core import array as of_arrays  # noqa: TID251 - results are compared with these
 from zarr.core import chunk_utils, codec_pipeline, sync  # noqa: TID251
 from zarr.errors import ZarrUserWarning
-from zarr.storage import LocalStore, LoggingStore, MemoryStore, WrapperStore, ZipStore
+from zarr.storage import (
+    FsspecStore,
+    LocalStore,
+    LoggingStore,
+    MemoryStore,
+    WrapperStore,
+    ZipStore,
+)
 
 import n5zarr
 from n5zarr import N5Store, _zarr, cores
 from n5zarr.container import codec_chain
 from n5zarr.errors import N5UnrepresentableError
 from n5zarr.fast.chunk_updates import merged
+from n5zarr.storage.opening import open_storage
+from n5zarr.storage.place import Place
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -206,6 +215,51 @@ def test_boxes_of_plain_zarr(zarrs: str, shards: Any, tmp_path: Path) -> None:
     assert is_other == (zarrs == "as it is")
 
 
+def test_the_faster_pipeline_of_zarr_needs_no_event_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_zarr, "on_own_loop", None)
+    array: Any = zarr.create_array(MemoryStore(), shape=(7, 11), chunks=(3, 5), dtype="u2")
+    pipeline = _zarr.zarrs_pipeline(array.metadata)
+    values: Any = np.arange(15, dtype="u2").reshape(3, 5)
+    spec = _zarr.chunk_spec(array, (3, 5))
+    stored = _zarr.encode_chunk(pipeline, cpu.NDBuffer(values), spec)
+    assert stored is not None
+    decoded = _zarr.decode_chunk(pipeline, stored, spec)
+    np.testing.assert_array_equal(decoded.as_numpy_array(), values)
+    item = (array.async_array.store_path / "c/0/0", spec, np.s_[0:3, 0:5], np.s_[0:3, 0:5], True)
+    _zarr.without_awaiting(pipeline, "write_sync")([item], cpu.NDBuffer(values), ())
+    out = cpu.NDBuffer(np.zeros((3, 5), "u2"))
+    assert _zarr.without_awaiting(pipeline, "read_sync")([item], out, ()) == (_zarr.PRESENT,)
+    np.testing.assert_array_equal(out.as_numpy_array(), values)
+
+
+def test_an_array_reads_through_the_pipeline_that_is_set(monkeypatch: pytest.MonkeyPatch) -> None:
+    values, read = np.arange(77, dtype="u2").reshape(7, 11), list[object]()
+    array: Any = zarr.create_array(MemoryStore(), data=values, chunks=(3, 5))
+    on_one_thread = _zarr._on_one_thread
+
+    def noted(*arguments: Any, **options: Any) -> object:
+        read.append(options)
+        return on_one_thread(*arguments, **options)
+
+    monkeypatch.setattr(_zarr, "_on_one_thread", noted)
+    same: Any = _zarr.with_zarrs_pipeline(array)
+    np.testing.assert_array_equal(same[2:6, 3], values[2:6, 3])
+    assert len(read) == 1
+    np.testing.assert_array_equal(array[2:6, 3], values[2:6, 3])
+    assert len(read) == 1
+
+
+def test_chunks_of_a_grid_that_is_not_regular() -> None:
+    values = np.arange(35, dtype="u2").reshape(5, 7)
+    with zarr.config.set({"array.rectilinear_chunks": True}):
+        array: Any = zarr.create_array(
+            MemoryStore(), shape=(5, 7), chunks=[[2, 3], [7]], dtype="u2"
+        )
+        assert array.metadata.to_dict()["chunk_grid"]["name"] == "rectilinear"
+        array[...] = values
+        np.testing.assert_array_equal(_zarr.with_zarrs_pipeline(array)[1:4], values[1:4])
+
+
 # -------------------------------------------------------------------------------- parts of chunks
 
 
@@ -352,13 +406,17 @@ def test_coroutines_run_on_the_loop_of_zarr() -> None:
 
 
 @pytest.mark.filterwarnings("ignore:coroutine '.*' was never awaited")
-@pytest.mark.filterwarnings("ignore:.*_Task.nmembers:pytest.PytestUnraisableExceptionWarning")
 def test_the_loop_of_zarr_does_not_wait_for_itself() -> None:
     async def nested() -> None:
         _zarr.sync(running())
 
     with pytest.raises(sync.SyncError, match="from within a running loop"):
         _zarr.sync(nested())
+
+
+def test_zarrs_limit_of_time_is_obeyed() -> None:
+    with zarr.config.set({"async.timeout": 0.01}), pytest.raises(TimeoutError):
+        _zarr.sync(asyncio.sleep(0.3))
 
 
 def test_threads_of_zarr_are_as_many_as_configured() -> None:
@@ -379,6 +437,27 @@ with zarr.config.set({"threading.max_workers": 2}):
 
 
 # ----------------------------------------------------------------------------------------- stores
+
+
+def test_the_class_of_local_files_is_that_of_zarr() -> None:
+    code = """
+import zarr.storage
+theirs = zarr.storage.LocalStore
+class Other(theirs): pass
+zarr.storage.LocalStore = Other
+from n5zarr._zarr import LocalStore
+print(LocalStore is theirs)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "True\n"
+
+
+def test_a_wrapper_tells_whether_its_synchronous_methods_work() -> None:
+    remote = FsspecStore.from_url("memory://a-b")
+    for store, works in ((MemoryStore(), True), (remote, False)):
+        wrapper: Any = WrapperStore(store)
+        assert wrapper._supports_sync_io is works
+        assert open_storage(Place(WrapperStore(wrapper))).supports_sync is works
 
 
 def test_stores_of_the_same_data_are_those_of_zarr(tmp_path: Path) -> None:

@@ -51,18 +51,18 @@ enum { GROUP = 1 << 18, NEAR = 1 << 12 };
 /* ONE_MORE: bytes of a raw block that are read in the time that another read takes. */
 enum { ONE_MORE = 1 << 16 };
 enum { TILE = 16, PATIENCE = 50 }; /* elements; milliseconds between checks for signals */
-enum { RAW, GZIP, ZLIB, ZSTD, BLOSC, OTHER, N_KINDS }; /* as in kernel.py */
-enum { BLOSC_HEADER = 16, MAX_SPLITS = 16, MIN_STREAM = 128 }; /* as in blosc.py */
-enum { COPIED = 2, RESERVED = 8, NOT_SPLIT = 16 };             /* flags of blosc */
-enum { SNAPPY = 2, ZSTANDARD = 4 };                            /* formats of blosc */
+enum { RAW, GZIP, ZLIB, ZSTD, BLOSC, OTHER, N_KINDS };
+enum { BLOSC_HEADER = 16, MAX_SPLITS = 16, MIN_STREAM = 128 };
+enum { COPIED = 2, RESERVED = 8, NOT_SPLIT = 16 }; /* flags of blosc */
+enum { SNAPPY = 2, ZSTANDARD = 4 };                /* formats of blosc */
 /* Of zstd. MAX_WINDOW is an exponent, 10 less; REPEATED a kind of block. */
 enum { MAX_WINDOW = 17 << 3, ZSTD_BLOCK = 1 << 17, REPEATED = 1 };
 static const int64_t FRAME = 0xFD2FB528; /* what it begins with */
 enum { RECENT = 20000000 }; /* nanoseconds: two writes in one tick of the clock have one time */
 enum { UNIQUE = 16 };       /* characters of the name of a file that is not yet renamed */
-enum { ATOMIC, DURABLE, OVERWRITE, N_DURABILITIES }; /* as in kernel.py */
-enum { NO_HEADER = 4, PAGE = 1 << 12 };              /* bytes */
-enum { LAST = 20, ENTRY = 16 };                      /* bytes, as in codecs/shard.py */
+enum { ATOMIC, DURABLE, OVERWRITE, N_DURABILITIES };
+enum { NO_HEADER = 4, PAGE = 1 << 12 }; /* bytes */
+enum { LAST = 20, ENTRY = 16 };         /* bytes, of an index of shards */
 #ifdef __APPLE__
 #define st_mtim st_mtimespec
 #endif
@@ -270,7 +270,7 @@ static void copy_box(char *to, const int64_t *to_stride, const char *from,
 
 /* ------------------------------------------------------------------ cells */
 
-enum { MEAN, MODE, N_METHODS }; /* as in kernel.py */
+enum { MEAN, MODE, N_METHODS };
 /* MAX_CELL: elements of a cell; a sum of so many fits in the next larger integer. MAX_SORTED: of a
  * cell for MODE; more are sorted faster by numpy, the cells together. PIECE: elements of a row at a
  * time. */
@@ -832,21 +832,32 @@ static int is_consistent(const char *from, int64_t n, int64_t n_packed)
     return used == n_packed;
 }
 
-/* Decode a blosc buffer, at least from `begin` to `end`. c-blosc trusts the header: it is checked
- * first, as blosc.py does. */
+/* Whether a payload begins with a blosc buffer of n bytes that c-blosc decodes. It trusts the header,
+ * and prints a message for formats that it does not know. As blosc.py does. */
+static int fits_blosc(const char *from, int64_t n_from, int64_t n)
+{
+    if (n_from < BLOSC_HEADER)
+        return 0;
+    unsigned char version = (unsigned char)from[0], flags = (unsigned char)from[2];
+    int64_t item = (unsigned char)from[3], n_packed = little_endian(from + 12);
+    int format = flags >> 5;
+    if (version < 1 || version > 2 || little_endian(from + 4) != n || n_packed < BLOSC_HEADER
+        || n_packed > n_from)
+        return 0;
+    if (flags & COPIED)
+        return n_packed == n + BLOSC_HEADER;
+    if (is_split(from) && little_endian(from + 8) % item != 0) /* the streams leave a gap */
+        return 0;
+    return format != SNAPPY && format <= ZSTANDARD;
+}
+
+/* Decode a blosc buffer, at least from `begin` to `end`. */
 static int unblosc(const Library *library, const char *from, int64_t n_from, char *to, int64_t n,
                    int64_t begin, int64_t end)
 {
-    unsigned char version = (unsigned char)from[0], flags = (unsigned char)from[2];
+    if (!fits_blosc(from, n_from, n))
+        return 0;
     int64_t item = (unsigned char)from[3], n_packed = little_endian(from + 12);
-    int is_copied = flags & COPIED, format = flags >> 5;
-    if (version < 1 || version > 2 || little_endian(from + 4) != n || n_packed < BLOSC_HEADER
-        || n_packed > n_from || (is_copied && n_packed != n + BLOSC_HEADER))
-        return 0;
-    if (is_split(from) && little_endian(from + 8) % item != 0) /* the streams leave a gap */
-        return 0;
-    if (!is_copied && (format == SNAPPY || format > ZSTANDARD)) /* c-blosc would print a message */
-        return 0;
     if (library->blosc_getitem && 2 * (end - begin) < n && is_consistent(from, n, n_packed)
         && n % item == 0) {
         int64_t first = begin / item, after = (end + item - 1) / item;
@@ -858,7 +869,7 @@ static int unblosc(const Library *library, const char *from, int64_t n_from, cha
 }
 
 /* Whether a payload is one zstd frame that streaming decoders take, as Python's and Java's: decoding
- * at once does not look at its window, nor at the size of its blocks. RFC 8878, 3.1.1. */
+ * at once does not look at its window, nor at the size of its blocks. RFC 8878, 3.1.1. As zstd.py. */
 static int is_one_frame(const char *from, int64_t n)
 {
     static const int n_id[] = {0, 1, 2, 4}, n_size[] = {0, 2, 4, 8};
@@ -867,27 +878,24 @@ static int is_one_frame(const char *from, int64_t n)
         return 0;
     int descriptor = frame[4], window = frame[5], is_single = descriptor >> 5 & 1, last = 0;
     int n_announced = descriptor >> 6 ? n_size[descriptor >> 6] : is_single;
-    int64_t at = 6 - is_single + n_id[descriptor & 3], largest = 0;
-    if (!is_single) {
-        if (window > MAX_WINDOW && n_announced == 0)
-            return 0;
-        largest = window >> 3 > 7 ? ZSTD_BLOCK : 128 * (8 + (window & 7)) << (window >> 3);
-    } else if (at + n_announced <= n) {
-        for (int k = n_announced - 1; k >= 0 && largest < ZSTD_BLOCK; k--)
-            largest = largest << 8 | frame[at + k];
-        largest += n_announced == 2 ? 256 : 0;
-    }
-    largest = largest < ZSTD_BLOCK ? largest : ZSTD_BLOCK;
-    for (at += n_announced; !last;) {
+    int64_t at = 6 - is_single + n_id[descriptor & 3];
+    uint64_t announced = 0, most = 0; /* bytes of the frame, and of all its blocks */
+    if (at + n_announced > n || (n_announced == 0 && window > MAX_WINDOW))
+        return 0;
+    for (int k = n_announced - 1; k >= 0; k--)
+        announced = announced << 8 | frame[at + k];
+    announced += n_announced == 2 ? 256 : 0;
+    uint64_t largest = is_single ? announced : (8ULL + (window & 7)) << (7 + (window >> 3));
+    for (at += n_announced; !last; most += ZSTD_BLOCK) {
         if (at > n - 3)
             return 0;
         int header = frame[at] | frame[at + 1] << 8 | frame[at + 2] << 16, size = header >> 3;
-        if (size > largest)
+        if (size > ZSTD_BLOCK || (uint64_t)size > largest)
             return 0;
         last = header & 1;
         at += 3 + ((header >> 1 & 3) == REPEATED ? 1 : size);
     }
-    return at + 4 * (descriptor >> 2 & 1) == n;
+    return announced <= most && at + 4 * (descriptor >> 2 & 1) == n;
 }
 
 /* Decode a payload to its places in `to`, at least the bytes from `begin` to `end`. */
@@ -906,7 +914,7 @@ static int decode(Box *box, const Block *block, const char *from, int64_t n_from
         return is_one_frame(from, n_from)
                && library->zstd_decompress(box->unzstd, to, n, from, n_in) == n;
     default:
-        return n_from >= BLOSC_HEADER && unblosc(library, from, n_from, to, (int64_t)n, begin, end);
+        return unblosc(library, from, n_from, to, (int64_t)n, begin, end);
     }
 }
 
@@ -1314,12 +1322,12 @@ static int may_replace(const Box *box, const Block *block)
         int64_t size = big_endian(header + 4 + 4 * d);
         if (size > block->extent[d] && block->extent[d] < box->block[d])
             return 0;
-        if (__builtin_mul_overflow(n_bytes, size, &n_bytes))
-            return 0;
+        n_bytes = low(n_bytes * size, (int64_t)1 << 31); /* no block has more */
     }
     if (status.st_size < LAST || (box->kind == RAW && status.st_size - n == n_bytes))
         return 1;
-    return pread(block->file, last, LAST, status.st_size - LAST) == LAST
+    int may_begin_shard = box->ndim > 1 && big_endian(header + 4) == 2; /* see codecs/shard.py */
+    return !may_begin_shard && pread(block->file, last, LAST, status.st_size - LAST) == LAST
            && !may_be_shard(last, status.st_size);
 }
 
@@ -2431,6 +2439,20 @@ static PyObject *stamps(PyObject *Py_UNUSED(self), PyObject *args)
     return Py_NewRef(Py_None);
 }
 
+/* Tell, for tests, what is seen in some bytes: whether they are one frame of zstd, a blosc buffer of
+ * n bytes, one that is split, and the end of a file of n bytes that may be a shard. */
+static PyObject *judge(PyObject *Py_UNUSED(self), PyObject *args)
+{
+    const char *from;
+    Py_ssize_t n_from;
+    long long n;
+    if (!PyArg_ParseTuple(args, "y#L", &from, &n_from, &n))
+        return NULL;
+    return Py_BuildValue("iiii", is_one_frame(from, n_from), fits_blosc(from, n_from, n),
+                         n_from >= BLOSC_HEADER && is_split(from),
+                         n_from >= LAST && n >= LAST && may_be_shard(from + n_from - LAST, n));
+}
+
 static PyMethodDef methods[] = {
     {"use", use, METH_VARARGS, "Take the addresses of the libraries' functions."},
     {"box_of_batch", box_of_batch, METH_VARARGS, "Find the box that chunks form."},
@@ -2441,16 +2463,32 @@ static PyMethodDef methods[] = {
     {"read_ends", read_ends, METH_VARARGS, "Read both ends of files of blocks."},
     {"stamps", stamps, METH_VARARGS, "Give times and sizes of files."},
     {"combine", combine, METH_VARARGS, "Combine cells of elements into one each."},
+    {"judge", judge, METH_VARARGS, "Tell what is seen in some bytes."},
     {NULL, NULL, 0, NULL},
+};
+
+/* Numbers that Python takes from here, and others that it states too, as it works without this file:
+ * tests/unit/fast/test_twins.py compares them. */
+static const struct {
+    const char *name;
+    int value;
+} constants[] = {
+#define NAMED(name) {#name, name}
+    NAMED(RAW), NAMED(GZIP), NAMED(ZLIB), NAMED(ZSTD), NAMED(BLOSC), NAMED(OTHER),
+    NAMED(ATOMIC), NAMED(DURABLE), NAMED(OVERWRITE), NAMED(MEAN), NAMED(MODE),
+    NAMED(GROUP), NAMED(MAX_CELL), NAMED(MAX_SORTED), NAMED(UNIQUE),
+    NAMED(MAX_NDIM), NAMED(MAX_BYTES), NAMED(RECENT), NAMED(NO_HEADER), NAMED(LAST), NAMED(ENTRY),
+    NAMED(MAX_WINDOW), NAMED(ZSTD_BLOCK), NAMED(BLOSC_HEADER), NAMED(MAX_SPLITS), NAMED(MIN_STREAM),
+    NAMED(COPIED), NAMED(NOT_SPLIT), NAMED(SNAPPY), NAMED(ZSTANDARD),
+#undef NAMED
 };
 
 static int add_constants(PyObject *self)
 {
-    return PyModule_AddIntConstant(self, "GROUP", GROUP) != 0
-                   || PyModule_AddIntConstant(self, "MAX_CELL", MAX_CELL) != 0
-                   || PyModule_AddIntConstant(self, "MAX_SORTED", MAX_SORTED) != 0
-               ? -1
-               : 0;
+    for (size_t k = 0; k < sizeof constants / sizeof *constants; k++)
+        if (PyModule_AddIntConstant(self, constants[k].name, constants[k].value) != 0)
+            return -1;
+    return 0;
 }
 
 static PyModuleDef_Slot slots[] = {

@@ -11,7 +11,6 @@ import numpy as np
 from n5zarr.fast.native import load_kernel
 from n5zarr.format.order import AxisOrder, from_presented
 
-_METHODS = ("mean", "mode")  # in the order of _kernel.c
 _kernel = load_kernel()
 
 
@@ -47,9 +46,14 @@ class Cells(NamedTuple):
         """Combine the cells of an array, which is not empty."""
         shape = [-(-n // f) for n, f in zip(array.shape, self.factors, strict=True)]
         out = np.empty(shape, array.dtype)
-        _kernel.combine(array, out, packed("q", self.factors), _METHODS.index(self.method))
+        _kernel.combine(array, out, packed("q", self.factors), self._number)
         return out
 
     def numbers(self, order: AxisOrder) -> tuple[packed[int], int]:
         """Return what the kernel takes, in N5 order."""
-        return packed("q", from_presented(self.factors, order)), _METHODS.index(self.method)
+        return packed("q", from_presented(self.factors, order)), self._number
+
+    @property
+    def _number(self) -> int:
+        """Number of the method in the kernel."""
+        return int(getattr(_kernel, self.method.upper()))

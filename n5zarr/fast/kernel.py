@@ -14,7 +14,7 @@ from array import array as packed
 from functools import partial
 from itertools import product
 from operator import floordiv, mul
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numcodecs.blosc import list_compressors as blosc_libraries
@@ -30,7 +30,6 @@ from n5zarr.fast.workers import work_together
 from n5zarr.format.compression import Blosc, Compression, Gzip, Raw, Zstd
 from n5zarr.format.order import N5Tuple, from_presented
 from n5zarr.storage.ending import check_wanted
-from n5zarr.storage.interface import Durability
 from n5zarr.storage.writing import sync_directories
 
 if TYPE_CHECKING:
@@ -42,8 +41,6 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
-_RAW, _GZIP, _ZLIB, _ZSTD, _BLOSC, _OTHER = range(6)  # as in _kernel.c
-_DURABILITIES = get_args(Durability.__value__)  # in the order of _kernel.c
 _WORTH_THREADS = 2**18  # bytes
 
 
@@ -292,8 +289,9 @@ def write_box(
     arguments, n_blocks = _first_arguments(dataset, start, value, fill_value, step)
 
     def more(_: Scratch) -> tuple[Any, ...]:
-        durability = _DURABILITIES.index(dataset.durability)
-        return ((pack, keep_empty, durability, *parameters, os.urandom(8).hex()),)
+        durability = getattr(_kernel, dataset.durability.upper())
+        unique = os.urandom(_kernel.UNIQUE // 2).hex()
+        return ((pack, keep_empty, durability, *parameters, unique),)
 
     sizes = _most_packed(n_bytes), n_bytes
     left = _on_threads(_kernel.write_box, dataset, arguments, sizes, n_blocks, n_bytes, more=more)
@@ -331,18 +329,19 @@ def _most_packed(n_bytes: int) -> int:
     return n_bytes + n_bytes // 256 + 1024
 
 
-def _kind(compression: Compression) -> int:
+def _kind(compression: Compression) -> str:
+    """Return the name of a compression in the kernel."""
     match compression:
         case Raw():
-            return _RAW
+            return "RAW"
         case Gzip(use_zlib=use_zlib):
-            return _ZLIB if use_zlib else _GZIP
+            return "ZLIB" if use_zlib else "GZIP"
         case Zstd():
-            return _ZSTD
+            return "ZSTD"
         case Blosc(cname=cname) if cname in blosc_libraries():
-            return _BLOSC
+            return "BLOSC"
         case _:
-            return _OTHER
+            return "OTHER"
 
 
 def _first_arguments(
@@ -372,7 +371,7 @@ def _first_arguments(
     arguments = (
         packed("q", geometry),
         in_n5_order if given.isnative else in_n5_order.view(given.newbyteorder("=")),
-        _kind(attributes.compression),
+        getattr(_kernel, _kind(attributes.compression)),
         np.array(fill_value, stored).tobytes(),
         stored.isnative != given.isnative,
     )

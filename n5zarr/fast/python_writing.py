@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import partial
-from operator import gt
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -213,14 +212,14 @@ class BlockWriter:
         check_not_sharded(size, read, attributes.data_type, attributes.compression, where)
 
     def _is_outgrown(self, position: N5Tuple, start: bytes) -> bool:
-        extent = self.dataset.extent(position)
-        if extent == self._attributes.block_size:
-            return False
         try:
             shape = BlockHeader.from_bytes(start).block_shape
         except N5BlockError:
             return False
-        return len(shape) == len(extent) and any(map(gt, shape, extent))
+        extent, block_size = self.dataset.extent(position), self._attributes.block_size
+        return len(shape) == len(extent) and any(
+            size > part < full for size, part, full in zip(shape, extent, block_size, strict=True)
+        )
 
     def _extent_now(self, position: N5Tuple, old: bytes | None) -> N5Tuple:
         """Return the extent of the part of a block that is inside the dataset, under its lock.
