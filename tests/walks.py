@@ -52,9 +52,9 @@ CEILINGS = {
     "engine": (48, 1),
     "serve": (43, 2),
     "open_bdv": (54, 3),
-    "convert": (82, 4),
-    "build_pyramid": (103, 10),
-    "write_bdv": (128, 7),
+    "convert": (81, 4),
+    "build_pyramid": (104, 10),
+    "write_bdv": (127, 7),
 }
 GOALS = {
     "box of plain zarr": (16, 0),

@@ -77,4 +77,5 @@ def is_of_one_key(err: Exception) -> bool:
     """Whether an error of storage concerns one key only, so that others may be readable."""
     is_lost = isinstance(err, ConnectionError | TimeoutError)
     is_damaged = isinstance(err, BadZipFile | zlib.error | EOFError)  # damage in an archive
-    return is_damaged or (isinstance(err, OSError) and not is_lost)
+    is_forbidden = getattr(err, "status", None) in (401, 403)  # of libraries, in a user's store
+    return is_damaged or is_forbidden or (isinstance(err, OSError) and not is_lost)

@@ -62,7 +62,7 @@ def test_an_array_of_zarr_needs_no_store_of_n5zarr(folder: Path) -> None:
         own = sorted(name for name in sys.modules if name.startswith("n5zarr."))
         print(total, *own)
     """
-    modules = ["arrays", "arrays.html", "fast", "fast.chunk_updates", "fast.pipeline", "errors"]
+    modules = ["fast", "fast.chunk_updates", "fast.pipeline", "fast.turns", "errors"]
     modules += ["rooms", "cores", "_zarr", "fast.workers"]
     modules += ["storage", "storage.ending", "storage.threads"]
     total, *own = run(code, folder).split()

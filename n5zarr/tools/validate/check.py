@@ -128,19 +128,7 @@ def validate(  # noqa: PLR0913 - one keyword for each option
     start = time.monotonic()
     check = _checker(place, path, deep=deep, expect_complete=expect_complete)
     run = RunOptions(scheduler, n_workers, progress, Division.of(part, finish=finish))
-    findings = tuple(sorted(check.run(run, state), key=_rank))
-    done = Validation(
-        container=check.name,
-        path=check.path,
-        findings=findings,
-        n_groups=check.counts["groups"],
-        n_datasets=check.counts["datasets"],
-        n_blocks=check.counts["blocks"],
-        n_bytes=check.counts["bytes"],
-        seconds=time.monotonic() - start,
-        deep=check.deep,
-        block_counts=check.gaps.counts(),
-    )
+    done = _validation(check, sorted(check.run(run, state), key=_rank), time.monotonic() - start)
     _report(done, replace(place, path=join(place.path, path)), run)
     return done
 
@@ -160,6 +148,21 @@ def _report(done: Validation, place: Place, run: RunOptions) -> None:
         arrays = {path: {"location": array} for path, array in tree.arrays.items()}
         hashed = ["location"] if done.deep else ()
         report.add_arrays(arrays, run, hashed=hashed, keeps_going=True)
+
+
+def _validation(check: Check, findings: Iterable[Finding], seconds: float) -> Validation:
+    return Validation(
+        container=check.name,
+        path=check.path,
+        findings=tuple(findings),
+        n_groups=check.counts["groups"],
+        n_datasets=check.counts["datasets"],
+        n_blocks=check.counts["blocks"],
+        n_bytes=check.counts["bytes"],
+        seconds=seconds,
+        deep=check.deep,
+        block_counts=check.gaps.counts(),
+    )
 
 
 def find_problems(  # noqa: PLR0913 - one keyword for each option
