@@ -200,7 +200,6 @@ CHANGE: dict[str, Callable[[Path], object]] = {  # of a copy of the container
     "`repair_edges`": lambda path: n5zarr.repair_edges(path, DATASET, to="pad"),
     "`rechunk`": lambda path: n5zarr.rechunk(path, DATASET, chunks=32),
     "`build_pyramid`": lambda path: n5zarr.build_pyramid(path, "v", levels=2),
-    "`sidecar`": n5zarr.sidecar,
     "`set_geometry`": lambda path: n5zarr.set_geometry(path, DATASET, scale=[1, 2, 3]),
     "`set_attribute`": lambda path: n5zarr.set_attribute(path, DATASET, "a", 1),
     "`del group[...]`": delete,

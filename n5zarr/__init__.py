@@ -61,7 +61,6 @@ if TYPE_CHECKING:
         remove_empty_blocks,
         repair_edges,
     )
-    from n5zarr.tools.sidecar import Sidecars, sidecar
     from n5zarr.tools.statistics import BlockStatistics, block_statistics
     from n5zarr.tools.validate.check import find_problems, validate
     from n5zarr.tools.validate.findings import BlockCount, Finding, Validation
@@ -118,7 +117,6 @@ __all__ = [
     "Quarantine",
     "Restoration",
     "Server",
-    "Sidecars",
     "Validation",
     "ViewTransform",
     "Virtualization",
@@ -161,7 +159,6 @@ __all__ = [
     "serve",
     "set_attribute",
     "set_geometry",
-    "sidecar",
     "thumbnail",
     "to_n5",
     "validate",
@@ -206,7 +203,6 @@ _MODULES = {
     "BlockRemoval": "tools.rewriting",
     "compare": "tools.diff.nodes",
     "compare_arrays": "tools.diff.arrays",
-    "Sidecars": "tools.sidecar",
     "Virtualization": "tools.virtualize.virtualizing",
     "Validation": "tools.validate.findings",
     "NeuroglancerView": "viewing.serve.run",
@@ -244,7 +240,6 @@ _MODULES = {
     "serve": "viewing.serve.run",
     "set_attribute": "metadata.attributes",
     "set_geometry": "metadata.set_geometry",
-    "sidecar": "tools.sidecar",
     "thumbnail": "viewing.thumbnail",
     "to_n5": "xarray.write",
     "virtualize": "tools.virtualize.virtualizing",

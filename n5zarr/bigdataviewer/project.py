@@ -406,9 +406,9 @@ def _for_s3(loader: Loader, given: Mapping[str, object]) -> dict[str, object]:
 
     Without the user's say no credentials are sent to a service that the XML chose.
     """
-    named = {"endpoint_url": loader.endpoint, "region_name": loader.region}
+    of_xml = {"endpoint_url": loader.endpoint, "region_name": loader.region}
     own = given.get("client_kwargs")
-    client = {key: value for key, value in named.items() if value and key not in given}
+    client = {key: value for key, value in of_xml.items() if value and key not in given}
     client |= own if isinstance(own, dict) else {}
     anonymous = {} if _CREDENTIALS & given.keys() else {"anon": True}
     return {**anonymous, **given, "client_kwargs": client}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, Self
+from typing import TYPE_CHECKING, Literal
 
 from n5zarr.bigdataviewer.images import project_images, with_setups
 from n5zarr.bigdataviewer.point_lists import base_path, labels_in
@@ -37,13 +37,6 @@ _POINTS = ("interestpoints.n5", "interestpoints.zarr", "interestpoints")
 _PSF = "SpimData/PointSpreadFunctions/PointSpreadFunction"
 
 
-def new_project(
-    place: Place, to: str | None, ome_version: OmeVersion | None, source: Place | None = None
-) -> NewProject | None:
-    """Return the project to write at the path of an XML file; see :meth:`NewProject.at`."""
-    return NewProject.at(place, to, ome_version, source)
-
-
 @dataclass(frozen=True, eq=False)
 class NewProject:
     """A project to write.
@@ -61,46 +54,6 @@ class NewProject:
     file: XmlFile
     images: ProjectFormat
     ome_version: OmeVersion | None
-
-    @classmethod
-    def at(
-        cls,
-        place: Place,
-        to: str | None,
-        ome_version: OmeVersion | None,
-        source: Place | None = None,
-    ) -> Self | None:
-        """Return the project to write at the path of an XML file; None for any other path.
-
-        Parameters
-        ----------
-        place : Place
-            The path.
-        to : str or None
-            The format of the images, as of :func:`n5zarr.convert`.
-        ome_version : {"0.4", "0.5", "0.6"} or None
-            The version of OME-Zarr; by default that of the source, or 0.4.
-        source : Place, optional
-            The project that is resaved.
-
-        Raises
-        ------
-        N5UnrepresentableError
-            The format is none of a project (``kind="option"``).
-        """
-        file = xml_file(place)
-        if file is None:
-            return None
-        require(
-            to in _SUFFIXES,
-            f"{file}: expected to='n5' or to='ome-zarr' (--to), the format of the images of the "
-            f"project, got {to!r}",
-        )
-        check_option("ome_version", ome_version, (None, *OME_FORMATS))
-        if to == "n5":
-            require(ome_version is None, f"{file}: ome_version: expected only with to='ome-zarr'")
-            return cls(file, "n5", None)
-        return cls(file, "ome-zarr", ome_version or _version_of(source))
 
     @property
     def container(self) -> str:
@@ -147,6 +100,42 @@ class NewProject:
     def resaving(self, tree: SourceTree) -> Resaving:
         """Check that a source can be resaved as this project; see :meth:`Resaving.of`."""
         return Resaving.of(tree, self)
+
+
+def new_project(
+    place: Place, to: str | None, ome_version: OmeVersion | None, source: Place | None = None
+) -> NewProject | None:
+    """Return the project to write at the path of an XML file; None for any other path.
+
+    Parameters
+    ----------
+    place : Place
+        The path.
+    to : str or None
+        The format of the images, as of :func:`n5zarr.convert`.
+    ome_version : {"0.4", "0.5", "0.6"} or None
+        The version of OME-Zarr; by default that of the source, or 0.4.
+    source : Place, optional
+        The project that is resaved.
+
+    Raises
+    ------
+    N5UnrepresentableError
+        The format is none of a project (``kind="option"``).
+    """
+    file = xml_file(place)
+    if file is None:
+        return None
+    require(
+        to in _SUFFIXES,
+        f"{file}: expected to='n5' or to='ome-zarr' (--to), the format of the images of the "
+        f"project, got {to!r}",
+    )
+    check_option("ome_version", ome_version, (None, *OME_FORMATS))
+    if to == "n5":
+        require(ome_version is None, f"{file}: ome_version: expected only with to='ome-zarr'")
+        return NewProject(file, "n5", None)
+    return NewProject(file, "ome-zarr", ome_version or _version_of(source))
 
 
 def _version_of(source: Place | None) -> OmeVersion:

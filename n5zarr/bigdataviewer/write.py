@@ -14,7 +14,7 @@ from n5zarr.bigdataviewer.given_levels import GivenLevel, levels_in
 from n5zarr.bigdataviewer.images import image_of_view, images_of_setups
 from n5zarr.bigdataviewer.register import Registrations, general_first, transforms_of
 from n5zarr.bigdataviewer.registrations import View, ViewTransform
-from n5zarr.bigdataviewer.resave import NewProject, ProjectFormat
+from n5zarr.bigdataviewer.resave import ProjectFormat, new_project
 from n5zarr.bigdataviewer.user_views import (
     ENTITIES,
     arrays_in,
@@ -395,7 +395,7 @@ def write_bdv(  # noqa: PLR0913 - one keyword for each choice
     """
     began = time.monotonic()
     check_option("format", format, ("n5", "ome-zarr"))
-    new = NewProject.at(place_of(location, storage_options, backend), format, ome_version)
+    new = new_project(place_of(location, storage_options, backend), format, ome_version)
     require(new is not None, "location: expected the path of an XML file, such as 'dataset.xml'")
     assert new is not None  # noqa: S101 - see above
     new.check_free(may_exist=overwrite)

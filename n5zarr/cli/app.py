@@ -27,7 +27,6 @@ _PANELS = {
         "convert": "convert.convert",
         "download": "convert.download",
         "virtualize": "convert.virtualize",
-        "sidecar": "convert.sidecar",
     },
     "Make and change": {
         "pyramid": "convert.pyramid",

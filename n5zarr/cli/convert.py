@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from n5zarr.tools.jobs.reports import Report
 
 _MOST_ROWS = 20
-_MOST_NAMED = 10  # datasets that are omitted
 _OF_DESTINATION = ("destination_options", "destination_backend")
 
 
@@ -275,24 +274,6 @@ def virtualize(**given: Any) -> Result:
         f"{done.n_missing:>12} chunks without block",
     ]
     return Result(value=done, text=text)
-
-
-@options_of(n5zarr.sidecar)
-def sidecar(*, as_json: AsJson, **given: Any) -> Result:
-    """Write zarr.json beside each document, so that the directory is Zarr, too.
-
-    zarr reads it if n5zarr or zarr-n5 is installed; shapes are in N5 order (x, y, z). Run the
-    command again when datasets have changed. It never changes a zarr.json of another program.
-    """
-    done = n5zarr.sidecar(**given)
-    parts = [f"{done.n_removed} removed"] if done.n_removed or given["remove"] else []
-    if not given["remove"]:
-        parts = [f"{done.n_written} zarr.json written", f"{done.n_unchanged} unchanged", *parts]
-    omitted = [f"{path or '/'}: omitted: {reason}" for path, reason in done.left_out.items()]
-    if len(omitted) > _MOST_NAMED:
-        omitted[_MOST_NAMED:] = [f"{len(omitted) - _MOST_NAMED} more omitted (--json names all)"]
-    text = [f"{done.container}: {', '.join(parts)}"]
-    return Result(value=done, text=text, warnings=[] if as_json else omitted)
 
 
 def convert_nwb(

@@ -147,7 +147,7 @@ def check_option(name: str, value: object, known: tuple[object, ...]) -> None:
         raise option_error(f"{name}: expected one of {expected}, got {value!r}")
 
 
-def listed(name: str, given: Any) -> list[str]:  # noqa: ANN401 - what a user gives
+def texts_of(name: str, given: Any) -> list[str]:  # noqa: ANN401 - what a user gives
     """Return one text, or several, as a list.
 
     Raises

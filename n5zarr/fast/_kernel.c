@@ -2092,114 +2092,165 @@ static int is_interrupted(Box *box, struct timespec *last)
 
 enum { READ, WRITE, READ_BOXES };
 
-/* Claim blocks and read or write them, until none remain; other threads may claim some, too. */
-static PyObject *run(PyObject *args, int task)
-{
+/* What a task is given. */
+typedef struct {
+    int task;
     const char *directory, *fill;
     Py_ssize_t n_fill;
-    Py_buffer geometry = {0}, array = {0}, taken = {0}, stored = {0}, elements = {0}, whole = {0};
-    PyObject *geometry_owner, *array_owner, *taken_owner, *left = NULL, *many[5] = {NULL};
-    PyObject *factors_owner = NULL;
-    struct timespec last;
-    Box box = {.library = library_now(), .cname = "", .unique = ""};
-    Boxes boxes = {.n_boxes = 0};
-    Cells cells = {.ndim = 0};
-    Py_buffer factors = {0};
-    const int to_write = task == WRITE, has_boxes = task == READ_BOXES;
-    if (has_boxes ? !PyArg_ParseTuple(args, "yOOiy#iOOOO(OOOOO)", &directory, &geometry_owner,
-                                      &array_owner, &box.kind, &fill, &n_fill, &box.swap,
-                                      &taken_owner, &box.stored_owner, &box.elements_owner,
-                                      &box.decompress, &many[0], &many[1], &many[2], &many[3],
-                                      &many[4])
-        : to_write ? !PyArg_ParseTuple(args, "yOOiy#iOOOO(OiiiiLss)", &directory, &geometry_owner,
-                                       &array_owner, &box.kind, &fill, &n_fill, &box.swap,
-                                       &taken_owner, &box.stored_owner, &box.elements_owner,
-                                       &box.decompress, &box.compress, &box.keep_empty,
-                                       &box.durability, &box.level, &box.shuffle,
-                                       &box.blosc_block, &box.cname, &box.unique)
-                   : !PyArg_ParseTuple(args, "yOOiy#iOOOO|(Oi)", &directory, &geometry_owner,
-                                       &array_owner, &box.kind, &fill, &n_fill, &box.swap,
-                                       &taken_owner, &box.stored_owner, &box.elements_owner,
-                                       &box.decompress, &factors_owner, &cells.method))
-        return NULL;
-    int flags = PyBUF_STRIDES | PyBUF_FORMAT | (to_write ? 0 : PyBUF_WRITABLE);
-    if (!get_numbers(geometry_owner, &geometry, "geometry", "lq", 8, 0)
-        || PyObject_GetBuffer(array_owner, &array, flags) != 0
-        || !get_numbers(taken_owner, &taken, "taken", "lq", 8, PyBUF_WRITABLE)
-        || !get_numbers(box.stored_owner, &stored, "stored", "Bbc", 1, PyBUF_WRITABLE)
-        || !get_numbers(box.elements_owner, &elements, "elements", "Bbc", 1, PyBUF_WRITABLE))
-        goto end;
-    if (has_boxes
-        && (!get_numbers(many[0], &boxes.starts, "starts", "lq", 8, 0)
-            || !get_numbers(many[1], &boxes.places, "places", "lq", 8, 0)
-            || !get_numbers(many[2], &boxes.members, "members", "lq", 8, 0)
-            || !get_numbers(many[3], &boxes.ends, "ends", "lq", 8, 0)
-            || !get_numbers(many[4], &whole, "whole", "Bbc", 1, PyBUF_WRITABLE)))
-        goto end;
-    if (factors_owner != NULL) {
-        if (!get_numbers(factors_owner, &factors, "factors", "lq", 8, 0)
-            || !check_array(&box, &array, 0) || !check_cells(&cells, &factors, &array))
-            goto end;
-        cells.swap = box.swap != 0;
-        box.cells = &cells;
+    PyObject *geometry_owner, *array_owner, *taken_owner, *factors_owner, *many[5];
+    Py_buffer geometry, array, taken, stored, elements, whole, factors;
+    Box box;
+    Boxes boxes;
+    Cells cells;
+} Given;
+
+static int parse_arguments(Given *given, PyObject *args)
+{
+    Box *box = &given->box;
+    PyObject *more = NULL, **many = given->many; /* what only some tasks have */
+    if (!PyArg_ParseTuple(args, "yOOiy#iOOOO|O!", &given->directory, &given->geometry_owner,
+                          &given->array_owner, &box->kind, &given->fill, &given->n_fill,
+                          &box->swap, &given->taken_owner, &box->stored_owner,
+                          &box->elements_owner, &box->decompress, &PyTuple_Type, &more))
+        return 0;
+    if (!more && given->task != READ)
+        return refuse("expected 11 arguments, got 10");
+    switch (given->task) {
+    case WRITE:
+        return PyArg_ParseTuple(more, "OiiiiLss", &box->compress, &box->keep_empty,
+                                &box->durability, &box->level, &box->shuffle, &box->blosc_block,
+                                &box->cname, &box->unique);
+    case READ_BOXES:
+        return PyArg_ParseTuple(more, "OOOOO", &many[0], &many[1], &many[2], &many[3], &many[4]);
+    default:
+        return !more
+               || PyArg_ParseTuple(more, "Oi", &given->factors_owner, &given->cells.method);
     }
-    box.stored = stored.buf;
-    box.n_stored = stored.len;
-    box.elements = elements.buf;
-    box.n_elements = elements.len;
-    if (!check_box(&box, has_boxes, fill, n_fill, &geometry, &array)
-        || !check_arguments(&box, to_write, has_boxes, &taken)
-        || !check_apart(&array, &taken, &stored, &elements, &whole)
-        || (has_boxes && !check_boxes(&box, &boxes, &array, &whole)))
-        goto end;
-    left = PyList_New(0);
-    if (left == NULL)
-        goto end;
-    _Atomic int64_t *counter = taken.buf;
-    box.thread = PyEval_SaveThread();
-    int is_able = open_libraries(&box, to_write);
-    box.directory = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    int is_gone = box.directory < 0 && (to_write || !is_missing(errno));
+}
+
+static int take_views(Given *given)
+{
+    Box *box = &given->box;
+    Boxes *boxes = &given->boxes;
+    PyObject **many = given->many;
+    int flags = PyBUF_STRIDES | PyBUF_FORMAT | (given->task == WRITE ? 0 : PyBUF_WRITABLE);
+    if (!get_numbers(given->geometry_owner, &given->geometry, "geometry", "lq", 8, 0)
+        || PyObject_GetBuffer(given->array_owner, &given->array, flags) != 0
+        || !get_numbers(given->taken_owner, &given->taken, "taken", "lq", 8, PyBUF_WRITABLE)
+        || !get_numbers(box->stored_owner, &given->stored, "stored", "Bbc", 1, PyBUF_WRITABLE)
+        || !get_numbers(box->elements_owner, &given->elements, "elements", "Bbc", 1,
+                        PyBUF_WRITABLE))
+        return 0;
+    box->stored = given->stored.buf;
+    box->n_stored = given->stored.len;
+    box->elements = given->elements.buf;
+    box->n_elements = given->elements.len;
+    if (given->factors_owner)
+        return get_numbers(given->factors_owner, &given->factors, "factors", "lq", 8, 0);
+    return given->task != READ_BOXES
+           || (get_numbers(many[0], &boxes->starts, "starts", "lq", 8, 0)
+               && get_numbers(many[1], &boxes->places, "places", "lq", 8, 0)
+               && get_numbers(many[2], &boxes->members, "members", "lq", 8, 0)
+               && get_numbers(many[3], &boxes->ends, "ends", "lq", 8, 0)
+               && get_numbers(many[4], &given->whole, "whole", "Bbc", 1, PyBUF_WRITABLE));
+}
+
+static void release_views(Given *given)
+{
+    Py_buffer *views[] = {&given->geometry, &given->array, &given->taken, &given->stored,
+                          &given->elements, &given->whole, &given->factors,
+                          &given->boxes.starts, &given->boxes.places, &given->boxes.members,
+                          &given->boxes.ends};
+    for (size_t k = 0; k < sizeof views / sizeof *views; k++)
+        if (views[k]->obj)
+            PyBuffer_Release(views[k]);
+}
+
+static int check_views(Given *given)
+{
+    Box *box = &given->box;
+    const int has_boxes = given->task == READ_BOXES;
+    if (given->factors_owner) {
+        if (!check_array(box, &given->array, 0)
+            || !check_cells(&given->cells, &given->factors, &given->array))
+            return 0;
+        given->cells.swap = box->swap != 0;
+        box->cells = &given->cells;
+    }
+    return check_box(box, has_boxes, given->fill, given->n_fill, &given->geometry, &given->array)
+           && check_arguments(box, given->task == WRITE, has_boxes, &given->taken)
+           && check_apart(&given->array, &given->taken, &given->stored, &given->elements,
+                          &given->whole)
+           && (!has_boxes || check_boxes(box, &given->boxes, &given->array, &given->whole));
+}
+
+/* Read or write the block, or the group of boxes, with a number; return whether that is done. */
+static int do_one(Given *given, int64_t index, int is_able, Block *block)
+{
+    Box *box = &given->box;
+    if (given->task == READ_BOXES) {
+        memset(block->position, 0, sizeof block->position);
+        int result = is_able ? read_group(box, &given->boxes, index, block) : LEFT;
+        block->position[0] = index; /* for Python, the number of the group */
+        return result;
+    }
+    find_block(box, index, block);
+    if (!is_able)
+        return LEFT;
+    if (given->task == READ)
+        return read_part(box, block);
+    if (block->is_empty)
+        return DONE;
+    return block->is_inside ? write_one(box, block, index) : LEFT;
+}
+
+/* Claim blocks and read or write them, until none remain; other threads may claim some, too.
+ * Return whether no exception has ended it. */
+static int do_all(Given *given, PyObject *left)
+{
+    Box *box = &given->box;
+    const int to_write = given->task == WRITE;
+    _Atomic int64_t *counter = given->taken.buf;
+    struct timespec last;
     int failed = 0;
+    box->thread = PyEval_SaveThread();
+    int is_able = open_libraries(box, to_write);
+    box->directory = open(given->directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (box->directory < 0 && (to_write || !is_missing(errno)))
+        is_able = 0;
     clock_gettime(CLOCK_MONOTONIC, &last);
     while (!failed) {
         int64_t index = atomic_fetch_add(counter, 1);
         Block block;
-        int result = LEFT;
-        if (index < 0 || index >= box.n_blocks) /* Python may have written any number there */
+        if (index < 0 || index >= box->n_blocks) /* Python may have written any number there */
             break;
-        if (has_boxes) {
-            memset(block.position, 0, sizeof block.position);
-            result = is_able && !is_gone ? read_group(&box, &boxes, index, &block) : LEFT;
-            block.position[0] = index; /* for Python, the number of the group */
-        } else {
-            find_block(&box, index, &block);
-            if (is_able && !is_gone)
-                result = !to_write         ? read_part(&box, &block)
-                         : block.is_empty  ? DONE
-                         : block.is_inside ? write_one(&box, &block, index)
-                                           : LEFT;
-        }
-        failed = is_interrupted(&box, &last);
+        int result = do_one(given, index, is_able, &block);
+        failed = is_interrupted(box, &last);
         if (result != DONE && !failed) {
-            PyEval_RestoreThread(box.thread);
-            failed = !add_position(left, &box, &block);
-            box.thread = PyEval_SaveThread();
+            PyEval_RestoreThread(box->thread);
+            failed = !add_position(left, box, &block);
+            box->thread = PyEval_SaveThread();
         }
     }
-    if (box.directory >= 0)
-        close(box.directory);
-    close_libraries(&box);
-    PyEval_RestoreThread(box.thread);
-    if (failed)
+    if (box->directory >= 0)
+        close(box->directory);
+    close_libraries(box);
+    PyEval_RestoreThread(box->thread);
+    return !failed;
+}
+
+/* Do a task; return the positions of the blocks that are left to Python. */
+static PyObject *run(PyObject *args, int task)
+{
+    Given given = {.task = task, .box = {.library = library_now(), .cname = "", .unique = ""}};
+    PyObject *left = NULL;
+    if (!parse_arguments(&given, args))
+        return NULL;
+    if (take_views(&given) && check_views(&given))
+        left = PyList_New(0);
+    if (left && !do_all(&given, left))
         Py_CLEAR(left);
-end:
-    for (int k = 0; k < 11; k++) {
-        Py_buffer *views[] = {&geometry, &array, &taken, &stored, &elements, &whole, &factors,
-                              &boxes.starts, &boxes.places, &boxes.members, &boxes.ends};
-        if (views[k]->obj)
-            PyBuffer_Release(views[k]);
-    }
+    release_views(&given);
     return left;
 }
 

@@ -289,58 +289,50 @@ def _read_local(
     list
         For each item, whether its block is present; None for one that zarr has to read.
     """
-    left = None
+    dataset = reader.dataset
     reports_missing = not batch[0][1].config.read_missing_chunks  # which the kernel does not
-    if not reports_missing and _can_do(reader.dataset, reader.out):
-        left = _read_box(reader, batch, n_workers)
-        left = _read_whole(reader, batch, n_workers) if left is None else left
-    if left is None:
-        _log.debug(
-            "%s: %d blocks left to Python: no box, nor small blocks", reader.dataset, len(batch)
-        )
+    is_able = not reports_missing and _can_do(dataset, reader.out)
+    place = _place(dataset, batch, reader.out, reader.drop_axes) if is_able else None
+    if place is not None:
+        odd = kernel.read_box(dataset, *place, fill_value_of(batch[0][1]), n_workers)
+        left = _numbers(dataset, batch, set(odd))
+    elif is_able and _has_small_blocks(reader):
+        left = _read_whole(reader, batch, n_workers)
+    else:
+        _log.debug("%s: %d blocks left to Python: no box, nor small blocks", dataset, len(batch))
         return read_blocks(reader, batch, n_workers)
     results: list[GetResult | None] = [PRESENT] * len(batch)
-    if left:
-        at = [k for k, item in enumerate(batch) if reader.dataset.position(item[0].path) in left]
-        again = read_blocks(reader, [batch[k] for k in at], n_workers)
-        for k, result in zip(at, again, strict=True):
-            results[k] = result
+    again = read_blocks(reader, [batch[k] for k in left], n_workers) if left else ()
+    for k, result in zip(left, again, strict=True):
+        results[k] = result
     return results
 
 
-def _read_box(
-    reader: BlockReader, batch: Sequence[BatchItem], n_workers: int
-) -> set[N5Tuple] | None:
-    """Read a batch with the kernel.
-
-    Returns
-    -------
-    set of tuple of int, or None
-        Grid positions of the blocks that the kernel has left; None if the batch is no box, or the
-        kernel cannot read it.
-    """
-    place = _place(reader.dataset, batch, reader.out, reader.drop_axes)
-    if place is None:
-        return None
-    fill_value = fill_value_of(batch[0][1])
-    return set(kernel.read_box(reader.dataset, *place, fill_value, n_workers))
+def _numbers(
+    dataset: OpenDataset, batch: Sequence[BatchItem], positions: set[N5Tuple]
+) -> list[int]:
+    """Return the numbers of the items whose blocks have these grid positions."""
+    if not positions:  # most often: no key is parsed
+        return []
+    return [k for k, item in enumerate(batch) if dataset.position(item[0].path) in positions]
 
 
-def _read_whole(
-    reader: BlockReader, batch: Sequence[BatchItem], n_workers: int
-) -> set[N5Tuple] | None:
-    """Select anything from whole blocks, decoded by the kernel; see :func:`_read_box`."""
-    dataset, out = reader.dataset, reader.out
-    is_large = dataset.view.full_n_bytes > _LARGE or reader.has_slabs
-    if is_large or not can_read_whole(dataset):
-        return None
+def _has_small_blocks(reader: BlockReader) -> bool:
+    """Whether the kernel decodes whole blocks faster than Python reads parts of them."""
+    is_large = reader.dataset.view.full_n_bytes > _LARGE or reader.has_slabs
+    return not is_large and can_read_whole(reader.dataset)
+
+
+def _read_whole(reader: BlockReader, batch: Sequence[BatchItem], n_workers: int) -> list[int]:
+    """Select anything from whole blocks, decoded by the kernel; return the items that it leaves."""
+    dataset, fill_value = reader.dataset, fill_value_of(batch[0][1])
     positions = [dataset.position(item[0].path) for item in batch]
-    left, fill_value = set(positions), fill_value_of(batch[0][1])
-    for numbers, chunks in read_whole(dataset, positions, out.dtype, fill_value, n_workers):
+    left = set(range(len(batch)))
+    for numbers, chunks in read_whole(dataset, positions, reader.out.dtype, fill_value, n_workers):
         for k, chunk in zip(numbers, chunks, strict=True):
             reader.put(batch[k], np.asarray(chunk[batch[k][2]]))
-            left.discard(positions[k])
-    return left
+            left.discard(k)
+    return sorted(left)
 
 
 def _place(
@@ -365,27 +357,18 @@ def _write_local(
     list
         The items that zarr has to write.
     """
-    left = None if drop_axes else _write_box(writer, batch)
-    if left is None:
-        _log.debug("%s: %d blocks left to Python: no box", writer.dataset, len(batch))
-    else:
-        position = writer.dataset.position
-        batch = [item for item in batch if left and position(item[0].path) in left]
-    return write_blocks(writer, batch, drop_axes, max_workers())
-
-
-def _write_box(writer: BlockWriter, batch: Sequence[BatchItem]) -> set[N5Tuple] | None:
-    """Write a batch with the kernel; see :func:`_read_box`."""
     dataset, array = writer.dataset, writer.value.as_numpy_array()
-    box = _box(dataset, batch, array)
-    if box is None:
-        return None
-    part = np.broadcast_to(array, box.shape) if array.shape == () else box.within(array)
-    if part is None:
-        return None
-    fill_value, config = fill_value_of(batch[0][1]), batch[0][1].config
-    keep_empty = config.write_empty_chunks
-    return set(kernel.write_box(dataset, box.start, part, fill_value, keep_empty=keep_empty))
+    box = None if drop_axes else _box(dataset, batch, array)
+    part = None
+    if box is not None:
+        part = np.broadcast_to(array, box.shape) if array.shape == () else box.within(array)
+    if box is None or part is None:
+        _log.debug("%s: %d blocks left to Python: no box", dataset, len(batch))
+    else:
+        fill_value, keep_empty = fill_value_of(batch[0][1]), batch[0][1].config.write_empty_chunks
+        left = kernel.write_box(dataset, box.start, part, fill_value, keep_empty=keep_empty)
+        batch = [batch[k] for k in _numbers(dataset, batch, set(left))]
+    return write_blocks(writer, batch, drop_axes, max_workers())
 
 
 def _box(dataset: OpenDataset, batch: Sequence[BatchItem], array: np.ndarray) -> BatchBox | None:

@@ -11,19 +11,13 @@ from n5zarr.format.attributes import ATTRIBUTES_JSON
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
 
-    from n5zarr.format.lenient_json import JSON
-
 FIRST_BYTES = 4096  # of a file, as many as :func:`file_from` needs
 ZARR_DOCUMENTS = frozenset({"zarr.json", ".zgroup", ".zarray"})
 
 N5_DEFAULT = "n5_default"
 """The codec of Zarr whose chunks are blocks of N5, in a ``zarr.json`` beside a document of N5."""
 
-SIDECAR = "n5zarr"
-"""Member of a ``zarr.json`` that ``n5zarr sidecar`` has written beside a document of N5."""
-
-SIDECAR_MARK: Mapping[str, JSON] = {"must_understand": False, "sidecar_of": ATTRIBUTES_JSON}
-"""Its value; Zarr v3 allows such members."""
+_MARK = {"must_understand": False, "sidecar_of": ATTRIBUTES_JSON}  # a member that Zarr v3 allows
 
 type Format = Literal["n5", "zarr", "hdf5", "tiff", "bdv", "zip"]
 """What can be at a location: N5, Zarr, HDF5, TIFF, the XML of BigDataViewer, or an archive."""
@@ -127,8 +121,8 @@ def zarr_node(names: Collection[str], document: bytes | None = None) -> Foreign 
 
 
 def is_sidecar(document: bytes) -> bool:
-    """Whether ``n5zarr sidecar`` wrote a ``zarr.json`` beside a document of N5."""
-    return _members(document).get(SIDECAR) == SIDECAR_MARK
+    """Whether n5zarr 0.1.0 wrote a ``zarr.json`` beside a document of N5."""
+    return _members(document).get("n5zarr") == _MARK
 
 
 def has_blocks_of_n5(document: bytes) -> bool:

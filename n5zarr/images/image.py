@@ -250,7 +250,7 @@ def select_images(images: Sequence[Image], paths: Sequence[str]) -> list[Image]:
     images : sequence of Image
         All there are.
     paths : sequence of str
-        What is wanted; nothing stands for all.
+        The paths; none of them stands for all images.
 
     Raises
     ------

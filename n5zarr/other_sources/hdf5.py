@@ -188,7 +188,7 @@ _NEAR = 1e-6  # relative difference of steps that are equal
 
 
 class _Along(NamedTuple):
-    """What is known of one axis."""
+    """Name, step, first position and unit of an axis, as far as the file tells."""
 
     name: str | None = None
     step: float | None = None

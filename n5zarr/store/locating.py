@@ -48,7 +48,7 @@ class OpenOptions(TypedDict, total=False):
 
 @dataclass(frozen=True)
 class Located:
-    """What is at a location.
+    """A container of N5, or another format shown as N5, and the node that a location names.
 
     Parameters
     ----------

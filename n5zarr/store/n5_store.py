@@ -281,18 +281,18 @@ class N5Store(FlowRunner, Store):
             self.container.options.check_writable(coords=self.coords)
         storage = self.storage.with_read_only(read_only=read_only)
         memory = self.container.memory.for_copy()  # zarr still uses the same arrays
-        return self._copy(storage=storage, memory=memory, read_only=read_only)
+        return self._copy(storage, self.container.options, memory, read_only=read_only)
 
     def reopened(self) -> Self:
         """Return a store with empty memory, which presents arrays as to a new reader."""
-        return self._copy()
+        return self._shown(self.container.options, Memory())
 
     def showing(self, zarr_format: ZarrFormat | None) -> Self:
         """Return a store that presents all nodes in one Zarr format; None: each in its own."""
         if self.zarr_format == zarr_format:
             return self
         options = replace(self.container.options, zarr_format=zarr_format)
-        return self._copy(options=options, memory=self.container.memory.for_copy())
+        return self._shown(options, self.container.memory.for_copy())
 
     def assuming(self, path: str, attributes: Mapping[str, JSON]) -> Self:
         """Return a store that uses a given document for a dataset instead of reading it.
@@ -305,7 +305,7 @@ class N5Store(FlowRunner, Store):
             The content of its ``attributes.json``.
         """
         assumed = {normalize_path(path): json.dumps(attributes).encode()}
-        return self._copy(memory=Memory(assumed=assumed))
+        return self._shown(self.container.options, Memory(assumed=assumed))
 
     def as_mapping(self) -> StoreMapping:
         """Return the container as a mapping of keys to bytes, with the keys of Zarr v2.
@@ -323,27 +323,19 @@ class N5Store(FlowRunner, Store):
         >>> "em/s0/.zarray" in mapping, len(mapping["em/s2/0.0.0"]) > 0
         (True, True)
         """
-        return StoreMapping(self._copy(options=replace(self.container.options, zarr_format=2)))
+        return StoreMapping(self._shown(replace(self.container.options, zarr_format=2), Memory()))
+
+    def _shown(self, options: ViewOptions, memory: Memory) -> Self:
+        """Return a store of the same storage."""
+        return self._copy(self.storage, options, memory, read_only=self.read_only)
 
     def _copy(
-        self,
-        *,
-        storage: Storage | None = None,
-        options: ViewOptions | None = None,
-        memory: Memory | None = None,
-        read_only: bool | None = None,
+        self, storage: Storage, options: ViewOptions, memory: Memory, *, read_only: bool
     ) -> Self:
-        """Return a store of the same container, with what is given replaced."""
+        """Return a store of the same container."""
         copied = copy.copy(self)
-        super(N5Store, copied).__init__(
-            read_only=self.read_only if read_only is None else read_only
-        )
-        copied._set_up(  # noqa: SLF001 - of the same class
-            storage or self.storage,
-            options or self.container.options,
-            memory or Memory(),
-            coords=self.coords,
-        )
+        super(N5Store, copied).__init__(read_only=read_only)
+        copied._set_up(storage, options, memory, coords=self.coords)  # noqa: SLF001 - same class
         return copied
 
     def dataset_of(

@@ -303,7 +303,7 @@ class DatasetView:
             "fill_value": self._v3_fill_value,
             "codecs": self.v3_codecs,
         }
-        # N5's keys take precedence over the record
+        # the document twice: its members stand first, and precede those of the record
         document = {**document, **self.record.extra, **document, **(self.given or {})}
         # the rest of the given document may be outdated: these members change
         document |= {"shape": self.shape, "attributes": self.attributes}

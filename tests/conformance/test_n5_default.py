@@ -100,13 +100,14 @@ def test_blocks_of_java(tmp_path: Path) -> None:
     assert n_read > 3
 
 
-@pytest.mark.parametrize("compressor", [None, "gzip", "zstd", "blosc"])
+@pytest.mark.parametrize("compressor", [None, "gzip", "zstd", "blosc", "numcodecs.bz2"])
 def test_an_array_of_our_codec_is_read_back(codec: str, compressor: str | None) -> None:
     """Arrays that are written with n5zarr's codec `n5_default` are read back."""
     configurations: dict[str, Any] = {
         "gzip": {"level": 3},
         "zstd": {"level": 1, "checksum": False},
         "blosc": {"cname": "lz4", "clevel": 5, "shuffle": "shuffle", "typesize": 2, "blocksize": 0},
+        "numcodecs.bz2": {"level": 9},
     }
     chain = [FULL, BIG]
     if compressor:

@@ -6,7 +6,9 @@ n5-zarr's test data hold arrays of Zarr with a second copy of their document, ``
 from __future__ import annotations
 
 import json
+import shutil
 import struct
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,12 +20,13 @@ from zarr.storage import MemoryStore
 import n5zarr
 from n5zarr import N5Store
 from n5zarr.errors import N5Error, N5FormatError
+from n5zarr.metadata import inspect
 from n5zarr.storage.requests import List
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
-    from pathlib import Path
 
+SIDECARS = Path(__file__).parents[1] / "data" / "sidecars"
 VALUES = np.arange(1, 5 * 7 + 1, dtype="u2").reshape(5, 7)
 CHUNKS = (2, 3)
 KEYS = {
@@ -168,21 +171,30 @@ def test_a_dataset_with_a_document_of_zarr_stays_one(tmp_path: Path, zarr_format
     np.testing.assert_array_equal(n5zarr.open_array(tmp_path / "c.n5/v")[...], VALUES)
 
 
-@pytest.mark.parametrize("has_mark", [True, False])
+@pytest.mark.parametrize("writer", ["n5zarr-0.1.0", "zarr-n5-0.3.1"])
 def test_documents_of_zarr_that_describe_blocks_of_n5_change_nothing(
-    tmp_path: Path, has_mark: bool
+    tmp_path: Path, writer: str
 ) -> None:
     path = tmp_path / "a.zarr"
-    n5zarr.create_array(path, path="em/s0", data=VALUES, chunks=CHUNKS, compression="gzip")
-    n5zarr.sidecar(path)
-    if not has_mark:  # as of zarr-n5's n5tozarr
-        for document in path.rglob("zarr.json"):
-            members = json.loads(document.read_text())
-            del members["n5zarr"]
-            document.write_text(json.dumps(members))
-    np.testing.assert_array_equal(n5zarr.open_array(path / "em/s0")[...], VALUES)
+    shutil.copytree(n5zarr.sample_path(), path)
+    before = inspect.describe_tree(path, size=False)
+    shutil.copytree(SIDECARS / writer, path, dirs_exist_ok=True)
+    assert inspect.describe_tree(path, size=False) == before
+    expected = n5zarr.open_array(n5zarr.sample_path(), path="em/s0")[...]
+    np.testing.assert_array_equal(n5zarr.open_array(path / "em/s0")[...], expected)
     n5zarr.convert(path, tmp_path / "b.n5")
-    np.testing.assert_array_equal(n5zarr.open_array(tmp_path / "b.n5/em/s0")[...], VALUES)
+    np.testing.assert_array_equal(n5zarr.open_array(tmp_path / "b.n5/em/s0")[...], expected)
+    with zarr.config.set({"codecs.n5_default": "n5zarr.store.n5_default.N5DefaultCodec"}):
+        array: Any = zarr.open_array(path / "em/s0", mode="r")
+        np.testing.assert_array_equal(array[...].T, expected)
+
+
+def test_a_group_that_has_only_a_marked_document_is_one_of_n5(tmp_path: Path) -> None:
+    n5zarr.create_array(tmp_path / "c.n5", path="a", shape=(7, 5), dtype="u2")
+    (tmp_path / "c.n5/g").mkdir()
+    shutil.copy(SIDECARS / "n5zarr-0.1.0/zarr.json", tmp_path / "c.n5/g")
+    assert sorted(n5zarr.open_group(tmp_path / "c.n5")) == ["a", "g"]
+    assert not [*n5zarr.open_group(tmp_path / "c.n5/g")]
 
 
 def test_a_store_without_a_name_is_recognised_by_the_document(tmp_path: Path) -> None:

@@ -124,7 +124,6 @@ WRITING: dict[str, Callable[[Any, str, str], object]] = {
     "set_geometry": lambda at, group, path: n5zarr.set_geometry(at, path, scale=(3, 5, 7)),
     "remove_empty_blocks": lambda at, group, path: n5zarr.remove_empty_blocks(at, path),
     "repair_edges": lambda at, group, path: n5zarr.repair_edges(at, path, to="truncate"),
-    "sidecar": lambda at, group, path: n5zarr.sidecar(at),
     "clean_leftovers": lambda at, group, path: n5zarr.clean_leftovers(at, ()),
     "to_n5": lambda at, group, path: n5zarr.to_n5(xr.DataArray(np.zeros(3)), at, group="new"),
     "write_block": lambda at, group, path: n5zarr.write_block(
@@ -159,7 +158,6 @@ WRITING_COMMANDS = {
     "attrs {path} a --remove": READ_ONLY,
     "validate {at} --repair-edges pad --yes": READ_ONLY,
     "rm-empty {at}": READ_ONLY,
-    "sidecar {at} --remove": READ_ONLY,
     "rechunk {path} --compression raw": {*READ_ONLY, "URL"},
     "pyramid {group} --levels 1 --overwrite": {"archive", "XML of OME-Zarr"},
 }

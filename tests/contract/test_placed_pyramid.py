@@ -501,11 +501,15 @@ def _listed(vol: Path) -> None:
     (vol.parent / "attributes.json").write_text(json.dumps({"multiscales": [image]}))
 
 
+def _as_zarr(vol: Path) -> None:
+    (vol / "zarr.json").write_text('{"zarr_format": 3, "node_type": "array"}')
+
+
 def _name_in_use(vol: Path) -> None:
     vol.with_name("vol-group").mkdir()
 
 
-@pytest.mark.parametrize("change", [_as_link, _with_s0, _listed, n5zarr.sidecar, _name_in_use])
+@pytest.mark.parametrize("change", [_as_link, _with_s0, _listed, _as_zarr, _name_in_use])
 def test_no_commands_move_what_others_know_by_its_path(
     tmp_path: Path, change: Callable[[Path], object]
 ) -> None:

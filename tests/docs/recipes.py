@@ -276,12 +276,6 @@ def _(done: Done) -> None:
     assert float(found.x[1] - found.x[0]) == 8
 
 
-@after("Make the folder itself Zarr and N5 at once")
-def _(done: Done) -> None:
-    given = json.loads(Path("sample.n5/em/s0/zarr.json").read_text())
-    assert given["shape"] == document("sample.n5/em/s0")["dimensions"]
-
-
 # ----------------------------------------------------------------------------------------- write
 
 

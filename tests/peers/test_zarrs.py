@@ -7,6 +7,7 @@ import pickle
 import shutil
 import subprocess
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,7 +21,6 @@ from n5zarr import N5Store
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
 zarrs = pytest.importorskip("zarrs.pipeline", reason="peer: uv sync installs it")
 pytest.importorskip("zarr_n5", reason="peer: uv sync installs it")  # zarr looks at its codec, too
@@ -122,7 +122,8 @@ def test_documents_beside_the_blocks(tmp_path: Path) -> None:
     """zarrs has no ``n5_default``: it decodes by zarr-python, or refuses if it is strict."""
     path = tmp_path / "sample.n5"
     shutil.copytree(n5zarr.sample_path(), path)
-    n5zarr.sidecar(path)
+    beside = Path(__file__).parents[1] / "data/sidecars/zarr-n5-0.3.1"
+    shutil.copytree(beside, path, dirs_exist_ok=True)
     ours = {"codecs.n5_default": "n5zarr.store.n5_default.N5DefaultCodec"}
     with zarr.config.set(ours):
         if zarr.config.get("codec_pipeline.strict"):

@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Protocol
 
-from n5zarr.container.options import listed
+from n5zarr.container.options import texts_of
 from n5zarr.container.walk import PathPatterns
 from n5zarr.errors import N5Error
 from n5zarr.images.find import images_in, ome_tree
@@ -246,11 +246,11 @@ def convert(  # noqa: PLR0913 - one keyword for each option
     form = Form(
         ome=ome or to == "ome-zarr",
         ome_version=ome_version,
-        labels=listed("labels", labels),
-        paintera_labels=listed("paintera_labels", paintera_labels),
+        labels=texts_of("labels", labels),
+        paintera_labels=texts_of("paintera_labels", paintera_labels),
         coords=coords,
     )
-    paths = PathPatterns(listed("select", select), listed("exclude", exclude))
+    paths = PathPatterns(texts_of("select", select), texts_of("exclude", exclude))
     new = (find := _NEW_PROJECT.found()) and find(place, to, ome_version, source_place)
     if new is not None:
         check_whole(form, paths, level)

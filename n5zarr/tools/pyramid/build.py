@@ -204,48 +204,74 @@ def _beside_a_copy(place: Place, path: str, group: Place, options: PyramidOption
 
 def _build(image: PyramidImage, options: PyramidOptions) -> Pyramid:
     """Write levels of an image; see :func:`build_pyramid`."""
-    overwrite, dry_run, division = options.overwrite, options.dry_run, options.run.division
-    resume = options.resume or not division.is_whole
+    division = options.run.division
     with asking_once():
         with ErrorsAt(f"{image.storage}: {image.source.path}"):
             plan = _plan(image, options)
-        names = list(map(image.name, plan.levels))
-        there = image.existing(names)
-    is_interrupted = plan.is_interrupted()  # after the listing: another part may have just begun
-    resumed = resume and is_interrupted
+        there = image.existing(list(map(image.name, plan.levels)))
     with ErrorsAt(str(image)):
-        may_be_finished = names == there and resume and not (is_interrupted or overwrite)
-        known, method = image.known_method, plan.wanted.method
+        earlier = _earlier(plan, there, options)
         require(
-            not may_be_finished or known in (None, method),
-            f"expected the method of the run that wrote the levels, {known}, got {method}",
-        )
-        is_finished = may_be_finished and plan.is_finished()
-        first, more, way = image.name(image.source), "", ""
-        if is_interrupted:
-            more, way = " of an interrupted run", "resume=True (--resume) continues it, "
-        require(
-            resumed or is_finished or overwrite or not there,
-            f"expected no levels beside {first}, got {', '.join(there)}{more}; {way}"
-            "overwrite=True (--overwrite) removes them first",
-        )
-        require(
-            division.part is None or not is_finished,
+            division.part is None or earlier != "finished",
             "expected levels whose parts are still written, got finished ones; to write them "
             "again, remove them first",
         )
-        removed = [] if resumed or is_finished or not plan.levels else there
+        removed = there if earlier == "none" and plan.levels else []
         image.check_removable(removed)
-    if is_finished and not (dry_run or division.ends):
-        plan.compare()
-    elif plan.levels and not (dry_run or is_finished):
+    if options.dry_run:
+        return _result(plan, removed, is_written=False)
+    if earlier == "finished":
+        if not division.ends:
+            plan.compare()
+    elif plan.levels:
         if removed:
             image.remove(removed)
-        plan.run(resume=resumed)
+        plan.run(resume=earlier == "interrupted")
         if division.part is not None:
             return _result(plan, removed, is_written=False)
-        image.warn(plan.levels, method)
-    return _result(plan, removed, is_written=not dry_run)
+        image.warn(plan.levels, plan.wanted.method)
+    return _result(plan, removed, is_written=True)
+
+
+def _earlier(
+    plan: LevelPlan, there: Sequence[str], options: PyramidOptions
+) -> Literal["interrupted", "finished", "none"]:
+    """Return the state of the earlier run that this one continues, if there is one.
+
+    Parameters
+    ----------
+    plan : LevelPlan
+        The levels.
+    there : sequence of str
+        Names of levels that exist, listed before: another part may have just begun.
+    options : PyramidOptions
+        The options of the user.
+
+    Raises
+    ------
+    N5UnrepresentableError
+        Levels exist that are neither continued nor replaced (``kind="option"``).
+    """
+    image, more, way = plan.image, "", ""
+    resume = options.resume or not options.run.division.is_whole
+    if plan.is_interrupted():
+        if resume:
+            return "interrupted"
+        more, way = " of an interrupted run", "resume=True (--resume) continues it, "
+    elif resume and not options.overwrite and there == list(map(image.name, plan.levels)):
+        known, method = image.known_method, plan.wanted.method
+        require(
+            known in (None, method),
+            f"expected the method of the run that wrote the levels, {known}, got {method}",
+        )
+        if plan.is_finished():
+            return "finished"
+    require(
+        options.overwrite or not there,
+        f"expected no levels beside {image.name(image.source)}, got {', '.join(there)}{more}; "
+        f"{way}overwrite=True (--overwrite) removes them first",
+    )
+    return "none"
 
 
 def _plan(image: PyramidImage, options: PyramidOptions) -> LevelPlan:

@@ -324,32 +324,26 @@ def copying(place: Place, path: str, group: Place, options: PyramidOptions) -> C
         raise option_error("to (--to): expected a dataset to copy, got a group", where=where)
     _check_elements(view, where)
     store, inner = _open_writable(group, "")
-    new = replace(root_of(group), path=inner)
     finest = join(inner, "s0")
-    is_same = source.storage.is_same_place(store.storage)
     require(
-        not (is_same and path in (inner, finest)),
+        path not in (inner, finest) or not source.storage.is_same_place(store.storage),
         f"to (--to): expected another group, got {inner or 'the root'}, which is the dataset or "
         "has it as s0",
         where,
     )
-    target = open_destination(replace(new, path=finest), "n5")
-    tree = n5_tree(located)
+    root, tree = root_of(group), n5_tree(located)
+    target = open_destination(replace(root, path=finest), "n5")
     check_places(tree, target)
     plan = Plan.of(tree, target, Layout.of(None, None, None), options.run, options.max_memory)
-    moved = RawObject.parse(target.documents()[join(finest, ATTRIBUTES_JSON)])
-    moved.remove(VERSION_KEY)
-    (placed,) = placed_datasets(source, path)
-    model = _model_of(store, inner, {})
     removed = ["s0", *coarser_levels(store, inner)] if options.overwrite else []
     for name in removed:
         check_outside(tree, store.storage, join(inner, name))
-    if removed and model.node(inner) is not None:
-        unlist(model, inner, removed)
-    future, document = _future(model, inner, moved.to_bytes(), placed)
+    written = target.documents()[join(finest, ATTRIBUTES_JSON)]
+    (placed,) = placed_datasets(source, path)
+    s0, document = _future(store, inner, removed, written, placed)
     target.add_file(ATTRIBUTES_JSON, document)
-    image = N5Image.of(store, future, options.convention)
-    return Copying(source=str(tree.name), place=new, image=image, plan=plan)
+    image = N5Image.of(store, s0, options.convention)
+    return Copying(str(tree.name), replace(root, path=inner), image, plan)
 
 
 def group_of(to: Location, place: Place, **access: Any) -> Place:  # noqa: ANN401 - those of place_of
@@ -388,7 +382,9 @@ def group_of(to: Location, place: Place, **access: Any) -> Place:  # noqa: ANN40
     return found
 
 
-def _future(model: N5Store, group: str, document: bytes, source: Placed) -> tuple[Placed, bytes]:
+def _future(
+    store: N5Store, group: str, removed: Sequence[str], written: bytes, source: Placed
+) -> tuple[Placed, bytes]:
     """Return ``s0`` as it will be in a group, and its document.
 
     Positions that the dataset has from attributes of groups above it, or from an XML, are written
@@ -396,21 +392,28 @@ def _future(model: N5Store, group: str, document: bytes, source: Placed) -> tupl
 
     Parameters
     ----------
-    model : N5Store
-        The documents of the group and those above it.
+    store : N5Store
+        The container of the group.
     group : str
         The group.
-    document : bytes
-        The document of the dataset.
+    removed : sequence of str
+        Names of the levels in the group that will be removed.
+    written : bytes
+        The document of the dataset, as the copy alone writes it.
     source : Placed
         The dataset where it is.
     """
+    model = _model_of(store, group, {})
+    if removed and model.node(group) is not None:
+        unlist(model, group, removed)
+    document = RawObject.parse(written)
+    document.remove(VERSION_KEY)
     finest = join(group, "s0")
     key = join(finest, ATTRIBUTES_JSON)
-    model.storage.run(put_each([(key, document)]))
+    model.storage.run(put_each([(key, document.to_bytes())]))
     (placed,) = placed_datasets(model, finest)
     before, after = map(described, (source, placed))
     if source.geometry is not None and _positions_of(before) != _positions_of(after):
         set_geometry(model, finest, convention="cosem", **_positions_of(before))
         (placed,) = placed_datasets(model, finest)
-    return placed, model.run(read_key(key)) or document
+    return placed, model.run(read_key(key)) or document.to_bytes()

@@ -29,12 +29,12 @@ if TYPE_CHECKING:
 
 _LISTINGS = 64  # directories in one batch of listings
 _LEADING_ZERO = re.compile(r"0[0-9]+", re.ASCII)
-# of Zarr beside N5 (n5zarr's own, zarr-n5's), of operating systems, and of object stores
+# of Zarr beside N5, of operating systems, and of object stores
 _HARMLESS = re.compile(r"\.zattrs|\.zmetadata|\.DS_Store|\._.*|Thumbs\.db|\.nfs.*|\.n5zarr.*")
 
 _OF_ZARR = (
-    "a document of Zarr beside N5: readers of Zarr take the node as it says; n5zarr sidecar writes "
-    "its own anew, or removes them (--remove); remove another one if no program needs it"
+    "a document of Zarr beside N5: readers of Zarr take the node as it says; remove it if no "
+    "program needs it"
 )
 
 

@@ -131,41 +131,9 @@ CODEC = Section(
             'n5zarr.create_array("x.n5/x", shape=(4, 6), chunks=(2, 3), dtype="u2")[:]',
         ),
         Row(
-            "asyncio.run(convert_hierarchy('c.n5'))",
-            "n5zarr.sidecar('c.n5').n_written",
-            f"{AS_GROUP}, and fails",
-            raises="old",
-        ),
-        Row(
             "asyncio.run(convert_hierarchy('c.n5', infer_groups=False))",
-            "n5zarr.sidecar('c.n5').n_written",
-        ),
-        Row(
-            "asyncio.run(convert_hierarchy('c.n5', infer_groups=False))\n"
-            "zarr.open_array('c.n5/em/s0', mode='r')[:]",
-            "n5zarr.sidecar('c.n5')\nzarr.open_array('c.n5/em/s0', mode='r')[:]",
-            listed=False,
-        ),
-        Row(
-            "asyncio.run(convert_hierarchy('c.n5', 'em/s0'))\n"
-            "zarr.open_array('c.n5/em/s0', mode='r')[:]",
-            "n5zarr.sidecar('c.n5', 'em/s0')\nzarr.open_array('c.n5/em/s0', mode='r')[:]",
-            listed=False,
-        ),
-        Row(
-            "asyncio.run(convert_hierarchy('c.n5/em/s0', overwrite_zarr_json=True))\n"
-            "Path('c.n5/em/s0/zarr.json').exists()",
-            "n5zarr.sidecar('c.n5/em/s0')\nPath('c.n5/em/s0/zarr.json').exists()",
-        ),
-        Row(
-            "asyncio.run(convert_hierarchy('c.n5', infer_groups=False, n_tasks=2))",
-            "n5zarr.sidecar('c.n5').n_written",
-            listed=False,
-        ),
-        Row(
-            "asyncio.run(convert_hierarchy('c.n5', infer_groups=False, max_depth=1))",
             "",
-            "`n5zarr.sidecar` takes a node and all below it",
+            "n5zarr reads what it writes, without zarr-n5",
         ),
         Row(
             "N5GroupMetadata.from_jso({'a': 1, 'n5': '4.0.0'}).is_root()",

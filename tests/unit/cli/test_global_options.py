@@ -71,7 +71,6 @@ JSON: dict[str, list[str]] = {
     "convert": ["c", "o/a.zarr"],
     "download": ["c", "o/d.n5"],
     "virtualize": ["c", "o/a.json"],
-    "sidecar": ["c"],
     "pyramid": ["c/labels", "--levels", "1"],
     "rechunk": ["c/em/s2", "--compression", "raw"],
     "attrs": ["c/em/s0", "units"],
