@@ -25,8 +25,8 @@ BUDGETS = {
     "paintera": (450, 6),
     "other_sources": (290, 2),
     "ome_zarr": (1010, 5),
-    "bigdataviewer": (3310, 6),
-    "fast": (1525, 10),
+    "bigdataviewer": (3278, 6),
+    "fast": (1507, 10),
     "servers": (1400, 3),
 }
 # tests of what is nearest to each room

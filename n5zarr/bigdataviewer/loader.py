@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
     from xml.etree.ElementTree import Element
 
-    from n5zarr.bigdataviewer.boxes import Box
+    from n5zarr.bigdataviewer.boxes import SplitBox
 
 LEFT_IN_PATHS = "/:;@&=+$,!*'()"
 """Characters beside those of :func:`urllib.parse.quote` that ``java.net.URI`` leaves in a path."""
@@ -95,7 +95,7 @@ class Loader(NamedTuple):
         Whether the views are in a file of HDF5.
     is_zarr_v3 : bool, optional
         Whether BigStitcher opens the images as Zarr v3; n5zarr looks at the images.
-    splits : sequence of mapping of int to Box, optional
+    splits : sequence of mapping of int to SplitBox, optional
         The box of each setup in an image, if the project is split; of one that is split again, the
         boxes in the images come first.
     """
@@ -107,7 +107,7 @@ class Loader(NamedTuple):
     images: Mapping[tuple[int, int], ViewImage] | None = None
     is_hdf5: bool = False
     is_zarr_v3: bool = False
-    splits: Sequence[Mapping[int, Box]] = ()
+    splits: Sequence[Mapping[int, SplitBox]] = ()
 
     def with_views(self, setups: Collection[int], timepoints: Collection[int]) -> Loader:
         """Return the loader with the image of each view, also if one image holds all of them.
@@ -145,7 +145,7 @@ def parse_loader(root: Element) -> Loader | str:
     """
     # top level only: BigStitcher's loader of split views contains another loader with other setups
     loader = root.find("SequenceDescription/ImageLoader")
-    splits: list[Mapping[int, Box]] = []
+    splits: list[Mapping[int, SplitBox]] = []
     around = ""
     while loader is not None and loader.get("format") in SPLIT and len(splits) < _MOST_SPLITS:
         around = f"the format {loader.get('format')} around "

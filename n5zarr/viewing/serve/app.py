@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from starlette.types import Receive, Scope, Send
 
     from n5zarr.storage.place import Backend, Location
-    from n5zarr.viewing.serve.views import Found, ServedView
+    from n5zarr.viewing.serve.views import Answer, ServedView
 
 _log = logging.getLogger(__name__)
 _PIECE = 1 << 18  # bytes that uvicorn gets at once, and holds for a slow client
@@ -192,7 +192,7 @@ def _failure(path: str, key: str, err: Exception, reason: str | None = None) -> 
     return _text(500, f"{key}: {reason or type(err).__name__}")
 
 
-def _response(found: Found, key: str, request: Headers) -> Response:
+def _response(found: Answer, key: str, request: Headers) -> Response:
     """Answer with a value, or the part of it that the client wants."""
     tag, data = found
     headers = {"ETag": tag, "Accept-Ranges": "bytes", "Cache-Control": "no-cache"}
