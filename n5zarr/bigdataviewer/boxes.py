@@ -22,7 +22,7 @@ SPLIT = ("split.viewerimgloader", "split.multiresolutionimgloader", "split.imglo
 _SHORT = 0.01  # what Java takes off the last element, so that a box ends inside of it
 
 
-class Box(NamedTuple):
+class SplitBox(NamedTuple):
     """A box of the images of a setup.
 
     Parameters
@@ -47,7 +47,7 @@ class Box(NamedTuple):
 
         Examples
         --------
-        >>> box = Box(0, (12, 0, 5), (22, 12, 9))
+        >>> box = SplitBox(0, (12, 0, 5), (22, 12, 9))
         >>> box.at_level(0, (1, 1, 1), (23, 13, 10))
         (range(12, 23), range(0, 13), range(5, 10))
         >>> box.at_level(1, (2, 4, 1), (11, 3, 10))
@@ -64,7 +64,7 @@ class Box(NamedTuple):
         return tuple(found) if all(found) else None
 
 
-def boxes_in(loader: Element) -> dict[int, Box] | str:
+def boxes_in(loader: Element) -> dict[int, SplitBox] | str:
     """Read the box of each new setup; return a description of any problem."""
     found = {}
     for each in loader.iterfind("SetupIds/SetupIdDefinition"):
@@ -80,5 +80,5 @@ def boxes_in(loader: Element) -> dict[int, Box] | str:
                 "a SetupIdDefinition without NewId, OldId, or a box, three whole numbers min and "
                 f"max: {texts}"
             )
-        found[new] = Box(old, first, last)
+        found[new] = SplitBox(old, first, last)
     return found or "no SetupIdDefinition in SetupIds"

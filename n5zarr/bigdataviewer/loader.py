@@ -21,7 +21,7 @@ from posixpath import join
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import quote, unquote
 
-from n5zarr.bigdataviewer.boxes import SPLIT, Box, boxes_in
+from n5zarr.bigdataviewer.boxes import SPLIT, SplitBox, boxes_in
 from n5zarr.format.foreign import format_of_name
 
 if TYPE_CHECKING:
@@ -94,7 +94,7 @@ class Loader(NamedTuple):
         Whether the views are in a file of HDF5.
     is_zarr_v3 : bool, optional
         Whether BigStitcher opens the images as Zarr v3; n5zarr looks at the images.
-    splits : sequence of mapping of int to Box, optional
+    splits : sequence of mapping of int to SplitBox, optional
         The box of each setup in an image, if the project is split; of one that is split again, the
         boxes in the images come first.
     """
@@ -106,7 +106,7 @@ class Loader(NamedTuple):
     images: Mapping[tuple[int, int], ViewImage] | None = None
     is_hdf5: bool = False
     is_zarr_v3: bool = False
-    splits: Sequence[Mapping[int, Box]] = ()
+    splits: Sequence[Mapping[int, SplitBox]] = ()
 
     def with_views(self, setups: Collection[int], timepoints: Collection[int]) -> Loader:
         """Return the loader with the image of each view, also if one image holds all of them.
@@ -144,7 +144,7 @@ def parse_loader(root: Element) -> Loader | str:
     """
     # top level only: BigStitcher's loader of split views contains another loader with other setups
     loader = root.find("SequenceDescription/ImageLoader")
-    splits: list[Mapping[int, Box]] = []
+    splits: list[Mapping[int, SplitBox]] = []
     around = ""
     while loader is not None and loader.get("format") in SPLIT and len(splits) < _MOST_SPLITS:
         around = f"the format {loader.get('format')} around "

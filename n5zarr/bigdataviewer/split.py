@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     import numpy as np
 
-    from n5zarr.bigdataviewer.boxes import Box
+    from n5zarr.bigdataviewer.boxes import SplitBox
     from n5zarr.bigdataviewer.registrations import View
     from n5zarr.format.lenient_json import JSON
 
@@ -117,12 +117,12 @@ class SplitViews:
     ----------
     source : ViewLevels
         The views with the images.
-    boxes : mapping of int to Box
+    boxes : mapping of int to SplitBox
         The box of each setup.
     """
 
     source: ViewLevels
-    boxes: Mapping[int, Box]
+    boxes: Mapping[int, SplitBox]
     _opened: dict[View, StoredLevels] = field(  # views share an image
         default_factory=dict, init=False, repr=False, compare=False
     )

@@ -144,8 +144,10 @@ class N5Array(DescribedArray[ArrayV3Metadata]):
         fields: Fields | None = None,
         prototype: BufferPrototype | None = None,
     ) -> NDArrayLikeOrScalar:
-        zarrs = super().get_orthogonal_selection
-        return self._get(self._read_orthogonal, zarrs, selection, out, fields, prototype)
+        return self._get(
+            self._read_orthogonal,
+            super().get_orthogonal_selection, selection, out, fields, prototype,
+        )  # fmt: skip
 
     @override
     def get_coordinate_selection(
@@ -156,11 +158,10 @@ class N5Array(DescribedArray[ArrayV3Metadata]):
         fields: Fields | None = None,
         prototype: BufferPrototype | None = None,
     ) -> NDArrayLikeOrScalar:
-        def read(selection: object, memory: ArrayMemory) -> np.ndarray | None:
-            return self._read_points(points_of(selection, self.shape), memory)
-
-        zarrs = super().get_coordinate_selection
-        return self._get(read, zarrs, selection, out, fields, prototype)
+        return self._get(
+            lambda points, memory: self._read_points(points_of(points, self.shape), memory),
+            super().get_coordinate_selection, selection, out, fields, prototype,
+        )  # fmt: skip
 
     @override
     def get_mask_selection(
@@ -171,10 +172,10 @@ class N5Array(DescribedArray[ArrayV3Metadata]):
         fields: Fields | None = None,
         prototype: BufferPrototype | None = None,
     ) -> NDArrayLikeOrScalar:
-        def read(mask: object, memory: ArrayMemory) -> np.ndarray | None:
-            return self._read_points(points_of_mask(mask, self.shape), memory)
-
-        return self._get(read, super().get_mask_selection, mask, out, fields, prototype)
+        return self._get(
+            lambda mask, memory: self._read_points(points_of_mask(mask, self.shape), memory),
+            super().get_mask_selection, mask, out, fields, prototype,
+        )  # fmt: skip
 
     @override
     def get_block_selection(
@@ -185,8 +186,10 @@ class N5Array(DescribedArray[ArrayV3Metadata]):
         fields: Fields | None = None,
         prototype: BufferPrototype | None = None,
     ) -> NDArrayLikeOrScalar:
-        zarrs = super().get_block_selection
-        return self._get(self._read_chunks, zarrs, selection, out, fields, prototype)
+        return self._get(
+            self._read_chunks,
+            super().get_block_selection, selection, out, fields, prototype,
+        )  # fmt: skip
 
     @override
     def set_basic_selection(
@@ -197,11 +200,7 @@ class N5Array(DescribedArray[ArrayV3Metadata]):
         fields: Fields | None = None,
         prototype: BufferPrototype | None = None,
     ) -> None:
-        memory = memory_of(prototype=prototype)
-        value = memory.on_host(value)
-        if fields or not self._write(selection, value, memory):
-            value = fitting(value, shape_of(selection, self.shape))
-            memory.set(super().set_basic_selection, selection, value, fields, prototype)
+        self._set(super().set_basic_selection, selection, value, fields, prototype)
 
     @override
     def set_orthogonal_selection(
@@ -212,11 +211,7 @@ class N5Array(DescribedArray[ArrayV3Metadata]):
         fields: Fields | None = None,
         prototype: BufferPrototype | None = None,
     ) -> None:
-        memory = memory_of(prototype=prototype)
-        value = memory.on_host(value)
-        if fields or not self._write(selection, value, memory):
-            value = fitting(value, shape_of(selection, self.shape))
-            memory.set(super().set_orthogonal_selection, selection, value, fields, prototype)
+        self._set(super().set_orthogonal_selection, selection, value, fields, prototype)
 
     @override
     def set_coordinate_selection(
@@ -281,6 +276,21 @@ class N5Array(DescribedArray[ArrayV3Metadata]):
             if values is not None:
                 return memory.placed(values)
         return memory.get(zarrs, selection, out, fields, prototype)
+
+    def _set(
+        self,
+        zarrs: Callable[..., None],
+        selection: object,
+        value: npt.ArrayLike,
+        fields: Fields | None,
+        prototype: BufferPrototype | None,
+    ) -> None:
+        """Write a box; another selection by a method of zarr's."""
+        memory = memory_of(prototype=prototype)
+        value = memory.on_host(value)
+        if fields or not self._write(selection, value, memory):
+            value = fitting(value, shape_of(selection, self.shape))
+            memory.set(zarrs, selection, value, fields, prototype)
 
     def _read(self, selection: object, memory: ArrayMemory) -> np.ndarray | None:
         """Read a box without zarr's event loop; None if zarr has to read."""

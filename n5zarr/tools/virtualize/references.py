@@ -103,7 +103,7 @@ def each_chunk(
     arrays = [member for member in members if isinstance(member, VirtualArray)]
     total = sum(array.n_chunks * array.view.full_n_bytes for array in arrays)
     tasks = (
-        _Task(array, blocks)
+        _ReferTask(array, blocks)
         for array in arrays
         for blocks in block_tasks(store, array.source, array.view, _BATCH)
     )
@@ -120,7 +120,7 @@ def each_chunk(
         yield task.array, chunks
 
 
-class _Task(NamedTuple):
+class _ReferTask(NamedTuple):
     array: VirtualArray
     blocks: BlockTask
 
@@ -133,7 +133,7 @@ class _Task(NamedTuple):
         return self.blocks.is_light
 
 
-def _refer_to_task(store: N5Store, task: _Task) -> list[Chunk]:
+def _refer_to_task(store: N5Store, task: _ReferTask) -> list[Chunk]:
     """Refer to some blocks of one array."""
     path, view, positions = task.blocks
     ends = ends_of_blocks(store, path, positions, _n_start(view), LAST)

@@ -20,7 +20,7 @@ from n5zarr.storage.place import Backend, Location, place_of
 from n5zarr.viewing.serve.guard import METHODS, Guard
 from n5zarr.viewing.serve.location import ServedLocation
 from n5zarr.viewing.serve.pages import error_page, page_routes
-from n5zarr.viewing.serve.views import VIEWS, Found, ServedView, is_shown, requested_part
+from n5zarr.viewing.serve.views import VIEWS, Answer, ServedView, is_shown, requested_part
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -190,7 +190,7 @@ def _failure(path: str, key: str, err: Exception, reason: str | None = None) -> 
     return _text(500, f"{key}: {reason or type(err).__name__}")
 
 
-def _response(found: Found, key: str, request: Headers) -> Response:
+def _response(found: Answer, key: str, request: Headers) -> Response:
     """Answer with a value, or the part of it that the client wants."""
     tag, data = found
     headers = {"ETag": tag, "Accept-Ranges": "bytes", "Cache-Control": "no-cache"}

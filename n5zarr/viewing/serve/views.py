@@ -130,7 +130,7 @@ def is_shown(key: str) -> bool:
     return not any(each.startswith(".") for each in above)
 
 
-class Found(NamedTuple):
+class Answer(NamedTuple):
     """The value of a key.
 
     Parameters
@@ -149,7 +149,7 @@ class ServedView(ABC):
     """One view of the served location: values of keys below its path."""
 
     @abstractmethod
-    async def read(self, key: str, known: str | None) -> Found | None:
+    async def read(self, key: str, known: str | None) -> Answer | None:
         """Read the value of a key, unless the client has it; None if it is missing.
 
         Parameters
@@ -166,13 +166,13 @@ class ServedView(ABC):
         """
 
 
-def _found(value: BufferLike | None, known: str | None) -> Found | None:
+def _found(value: BufferLike | None, known: str | None) -> Answer | None:
     """Return a value that only its bytes tell from others of its key."""
     if value is None:
         return None
     data = memoryview(value).cast("B")
     tag = _tag_of_bytes(data)
-    return Found(tag, None if _has_value(tag, known) else data)
+    return Answer(tag, None if _has_value(tag, known) else data)
 
 
 class _StoredView(ServedView):
@@ -184,16 +184,16 @@ class _StoredView(ServedView):
         self._seconds = 0.0  # moving average of the duration of a read in this thread
 
     @override
-    async def read(self, key: str, known: str | None) -> Found | None:
+    async def read(self, key: str, known: str | None) -> Answer | None:
         return await self._run(self._value(join(self._path, key), known))
 
     @abstractmethod
-    def _value(self, key: str, known: str | None) -> Steps[Found | None]:
+    def _value(self, key: str, known: str | None) -> Steps[Answer | None]:
         """Read the value of a key of the container; see :meth:`read`."""
 
     def _unless_known(
         self, key: str, known: str | None, value: Steps[BufferLike | None], files: Sequence[str]
-    ) -> Steps[Found | None]:
+    ) -> Steps[Answer | None]:
         """Read a value that depends on files, unless their stamps tell that the client has it."""
         requests = [Stamp(file) for file in files] if self._n5.storage.has_stamps else []
         stamps: Sequence[Any] = (yield requests) if requests else [None]
@@ -202,11 +202,11 @@ class _StoredView(ServedView):
         if all(stamp is not None and stamp[1] < latest for stamp in stamps):
             tag = _tag_of_bytes(repr((type(self).__name__, key, stamps)).encode())
             if _has_value(tag, known):
-                return Found(tag, None)
+                return Answer(tag, None)
         read = yield from value
         if read is None or not tag or (yield requests) != stamps:  # another value was read
             return _found(read, known)
-        return Found(tag, memoryview(read).cast("B"))
+        return Answer(tag, memoryview(read).cast("B"))
 
     async def _run[T](self, steps: Steps[T]) -> T:
         """Run a flow in this thread while it reads cached files, else in another thread.
@@ -236,7 +236,7 @@ class N5View(_StoredView):
     """The documents and blocks of N5 as they are stored, and other files in groups."""
 
     @override
-    def _value(self, key: str, known: str | None) -> Steps[Found | None]:
+    def _value(self, key: str, known: str | None) -> Steps[Answer | None]:
         return (yield from self._unless_known(key, known, self._file(key), [key]))
 
     def _file(self, key: str) -> Steps[BufferLike | None]:
@@ -260,7 +260,7 @@ class ZarrView(_StoredView):
         self._stores: dict[ZarrFormat, N5Store] = {each: v3.showing(each) for each in formats}
 
     @override
-    def _value(self, key: str, known: str | None) -> Steps[Found | None]:
+    def _value(self, key: str, known: str | None) -> Steps[Answer | None]:
         for zarr_format, store in self._stores.items():
             parsed = parse_key(key, zarr_format)
             if isinstance(parsed, MetadataKey):
@@ -290,7 +290,7 @@ class ZarrView(_StoredView):
 
     def _chunk(
         self, store: N5Store, chunk: ChunkKey, key: str, known: str | None
-    ) -> Steps[Found | None]:
+    ) -> Steps[Answer | None]:
         files = yield from _files_of(store, chunk)
         value = store.container.read(key, is_copied=True)
         return (yield from self._unless_known(key, known, value, files))
@@ -316,7 +316,7 @@ class OmeView(ServedView):
         self._lock = asyncio.Lock()  # only one thread finds the images
 
     @override
-    async def read(self, key: str, known: str | None) -> Found | None:
+    async def read(self, key: str, known: str | None) -> Answer | None:
         async with self._lock:
             if self._keys is None:
                 self._keys = await asyncio.to_thread(self._find)
