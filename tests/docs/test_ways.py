@@ -63,7 +63,7 @@ RUN = "n5zarr.storage.interface.Storage.run"  # where these begin
 # helpers for names, orders and sizes, checks of options, and the dispatch and log of requests
 EVERYWHERE = re.compile(
     r"n5zarr\.(format\.(path|order|grid|data_type|attributes)\..*|codecs\.compress\.codec_of"
-    r"|format\.foreign\.format_of_name|container\.options\.(check_.*|require|listed)|.*\.__str__"
+    r"|format\.foreign\.format_of_name|container\.options\.(check_.*|require|texts_of)|.*\.__str__"
     r"|bigdataviewer\.project\.xml_file|errors\.ErrorsAt\..*|container\.memory\.Memory\.(?!keep$|take_listed$).*|container\.chunks\.Chunks\._errors_of"
     r"|storage\.ending\..*|storage\.interface\.Storage\.answer_with|storage\.local\.LocalFiles\.(answer|_write)|storage\.locks\..*|storage\.requests\.logs_requests"
     r"|storage\.files\.(_.*|check_.*|read_at|is_unfinished|is_coming|patiently|unfinished_name|HeldFile\..*)"
