@@ -26,7 +26,7 @@ BUDGETS = {
     "other_sources": (290, 2),
     "ome_zarr": (1010, 5),
     "bigdataviewer": (3278, 6),
-    "fast": (1507, 10),
+    "fast": (1509, 10),
     "servers": (1400, 3),
 }
 # tests of what is nearest to each room
