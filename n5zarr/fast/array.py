@@ -200,7 +200,11 @@ class N5Array(DescribedArray[ArrayV3Metadata]):
         fields: Fields | None = None,
         prototype: BufferPrototype | None = None,
     ) -> None:
-        self._set(super().set_basic_selection, selection, value, fields, prototype)
+        memory = memory_of(prototype=prototype)
+        value = memory.on_host(value)
+        if fields or not self._write(selection, value, memory):
+            value = fitting(value, shape_of(selection, self.shape))
+            memory.set(super().set_basic_selection, selection, value, fields, prototype)
 
     @override
     def set_orthogonal_selection(
@@ -211,7 +215,11 @@ class N5Array(DescribedArray[ArrayV3Metadata]):
         fields: Fields | None = None,
         prototype: BufferPrototype | None = None,
     ) -> None:
-        self._set(super().set_orthogonal_selection, selection, value, fields, prototype)
+        memory = memory_of(prototype=prototype)
+        value = memory.on_host(value)
+        if fields or not self._write(selection, value, memory):
+            value = fitting(value, shape_of(selection, self.shape))
+            memory.set(super().set_orthogonal_selection, selection, value, fields, prototype)
 
     @override
     def set_coordinate_selection(
@@ -276,21 +284,6 @@ class N5Array(DescribedArray[ArrayV3Metadata]):
             if values is not None:
                 return memory.placed(values)
         return memory.get(zarrs, selection, out, fields, prototype)
-
-    def _set(
-        self,
-        zarrs: Callable[..., None],
-        selection: object,
-        value: npt.ArrayLike,
-        fields: Fields | None,
-        prototype: BufferPrototype | None,
-    ) -> None:
-        """Write a box; another selection by a method of zarr's."""
-        memory = memory_of(prototype=prototype)
-        value = memory.on_host(value)
-        if fields or not self._write(selection, value, memory):
-            value = fitting(value, shape_of(selection, self.shape))
-            memory.set(zarrs, selection, value, fields, prototype)
 
     def _read(self, selection: object, memory: ArrayMemory) -> np.ndarray | None:
         """Read a box without zarr's event loop; None if zarr has to read."""

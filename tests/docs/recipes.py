@@ -276,6 +276,16 @@ def _(done: Done) -> None:
     assert float(found.x[1] - found.x[0]) == 8
 
 
+@after("Make the folder itself Zarr and N5 at once")
+def _(done: Done) -> None:
+    (line,) = re.findall("uvx --from zarr-n5 (.+)", done.recipe)
+    name, *words = line.split()
+    script = Path(sys.executable).with_name(name)  # zarr-n5 is installed here
+    subprocess.run([script, *words], check=True, capture_output=True)
+    given = json.loads(Path("sample.n5/em/s0/zarr.json").read_text())
+    assert given["shape"] == document("sample.n5/em/s0")["dimensions"]
+
+
 # ----------------------------------------------------------------------------------------- write
 
 
