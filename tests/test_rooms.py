@@ -25,7 +25,7 @@ BUDGETS = {
     "paintera": (436, 6),
     "other_sources": (280, 2),
     "ome_zarr": (991, 5),
-    "bigdataviewer": (3234, 6),
+    "bigdataviewer": (3243, 6),
     "fast": (1502, 10),
     "servers": (1226, 3),
 }

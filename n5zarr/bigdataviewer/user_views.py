@@ -19,7 +19,7 @@ from n5zarr.xarray.positions import even_axis
 if TYPE_CHECKING:
     from n5zarr.conventions.model import Axis
 
-    type Data = xr.DataTree | xr.DataArray | Mapping[Any, Any]
+    type Data = xr.DataTree | xr.Dataset | xr.DataArray | Mapping[Any, Any]
 
 _SPACE = ("z", "y", "x")
 ENTITIES = ("illumination", "channel", "tile", "angle")
@@ -98,7 +98,7 @@ def views_in(data: Data) -> list[ViewData]:
 
     Parameters
     ----------
-    data : DataTree, DataArray or mapping
+    data : DataTree, Dataset, DataArray or mapping
         As for :func:`n5zarr.write_bdv`.
 
     Raises
@@ -118,19 +118,24 @@ def arrays_in(data: Data) -> Iterator[tuple[object, object]]:
     if isinstance(data, xr.DataTree):
         for node in data.subtree:
             yield from node.variables.items()
+    elif isinstance(data, xr.Dataset):
+        yield from data.variables.items()
     elif isinstance(data, xr.DataArray):
         yield data.name, data.variable
     else:
         for key, value in data.items():
-            yield key, value.variable if isinstance(value, xr.DataArray) else value
+            is_of_xarray = isinstance(value, xr.Dataset | xr.DataArray)
+            yield from arrays_in(value) if is_of_xarray else [(key, value)]
 
 
 def _views(data: Data) -> Iterator[ViewData]:
     if isinstance(data, xr.DataTree):
         yield from views_of_level(data, "s0")
+    elif isinstance(data, xr.Dataset):
+        yield from _in_array(_variable(data), present=data.get("present"))
     elif isinstance(data, xr.DataArray):
         yield from _in_array(data)
-    elif not isinstance(data, xr.Dataset) and isinstance(data, Mapping):
+    elif isinstance(data, Mapping):
         for key, value in data.items():
             setup, timepoint = _numbers(key)
             array = _as_array(value)
@@ -141,8 +146,8 @@ def _views(data: Data) -> Iterator[ViewData]:
                 yield ViewData(setup=setup, timepoint=timepoint or 0, values=array, chunks=chunks)
     else:
         raise option_error(
-            "data: expected a DataTree, DataArray, or a mapping of numbers of setups to arrays, "
-            f"got {type(data).__name__}; data[name] is an array of a Dataset"
+            "data: expected a DataTree, Dataset, DataArray, or a mapping of numbers of setups to "
+            f"arrays, got {type(data).__name__}"
         )
 
 
@@ -172,18 +177,16 @@ def _as_array(value: object) -> Any:  # noqa: ANN401 - arrays of any library
     """Return an array that is not loaded: of zarr as it is, others of numpy or dask as xarray's."""
     if isinstance(value, xr.DataArray):
         return value
+    if isinstance(value, xr.Dataset):
+        return _variable(value)
     ndim = getattr(value, "ndim", None)
-    require(
-        ndim == 3,
-        f"data: expected arrays of the axes z, y, x, got {type(value).__name__} of {ndim} axes; "
-        "array[None] adds the axis z, and data[name] is an array of a Dataset",
-    )
-    is_in_memory = isinstance(value, np.ndarray) or hasattr(value, "dask")
-    return xr.DataArray(value, dims=_SPACE) if is_in_memory else value
+    require(ndim in (2, 3), f"data: expected arrays of the axes z, y, x, got {ndim} axes")
+    is_lazy = ndim == 3 and not isinstance(value, np.ndarray) and not hasattr(value, "dask")
+    return value if is_lazy else xr.DataArray(value, dims=_SPACE[-ndim:])  # type: ignore[operator]
 
 
 def _variable(data: xr.Dataset) -> xr.DataArray:
-    """Return the images in a level: ``data``, or its only variable with axes of space."""
+    """Return the images in a dataset: ``data``, or its only variable with axes of space."""
     spatial = [n for n, v in data.data_vars.items() if {"y", "x"} <= {*v.dims}]
     if "data" in spatial:
         return data["data"]
@@ -205,6 +208,8 @@ def _in_array(
         f"data: expected one dimension of time points, and one of channels, got {[*array.dims]}",
     )
     array = array.rename({old: new for old, new in _ALIASES.items() if old in array.dims})
+    if "z" not in array.dims:
+        array = array.expand_dims("z")
     others = [dim for dim in array.dims if dim not in _SPACE]
     _check_dims(others, array.dims, has_setup=setup is not None, has_time=timepoint is not None)
     array = array.transpose(*others, *_SPACE)
@@ -230,11 +235,11 @@ def _check_dims(
 ) -> None:
     known = set() if has_time else {"timepoint"}
     known |= set() if has_setup else {"setup", *ENTITIES}
-    is_right = {*others} <= known and {*_SPACE} <= {*dims}
+    is_right = {*others} <= known and {"y", "x"} <= {*dims}
     require(
         is_right and ("setup" not in others or not {*others} & {*ENTITIES}),
         f"data: expected the dimensions z, y, x and of {sorted(known) or 'no others'}; either setup"
-        f" or others of a setup; got {[*map(str, dims)]}; data.expand_dims('z') adds z",
+        f" or others of a setup; got {[*map(str, dims)]}",
     )
 
 

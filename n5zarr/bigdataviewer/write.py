@@ -330,18 +330,17 @@ def write_bdv(  # noqa: PLR0913 - one keyword for each choice
 
     Parameters
     ----------
-    data : DataTree, DataArray or mapping
+    data : DataTree, Dataset, DataArray or mapping
         - A DataTree as :func:`n5zarr.open_bdv` returns it, of which the levels ``s0`` are written,
           or with ``levels="given"`` all levels.
-        - A DataArray with the dimensions ``z, y, x``, and any of ``timepoint`` (or ``t``), and
-          either ``setup``, or ``channel`` (or ``c``), ``tile``, ``angle`` and ``illumination``,
-          whose combinations become setups. ``data.expand_dims("z")`` makes one of a plane,
-          ``dataset["name"]`` takes one out of a Dataset.
+        - A DataArray, or a Dataset with one, with the dimensions ``z, y, x`` or ``y, x``, and any
+          of ``timepoint`` (or ``t``), and either ``setup``, or ``channel`` (or ``c``), ``tile``,
+          ``angle`` and ``illumination``, whose combinations become setups.
         - A mapping of the numbers of setups, or of setups and time points, to such arrays, or to
           arrays of numpy, dask or zarr with the axes z, y, x.
 
         Coordinates give voxel sizes, units, positions, names of setups and their parts, and numbers
-        of setups and time points. A tree's variable ``present`` says which views are written.
+        of setups and time points. A variable ``present`` says which views are written.
     location : path or URL
         The XML, ``"dataset.xml"``; the container is ``dataset.n5`` or ``dataset.ome.zarr`` beside.
     format : {"n5", "ome-zarr"}, optional

@@ -117,7 +117,7 @@ def changed(**coords: Any) -> Callable[[xr.DataTree], xr.DataTree]:
             r"begins 0\.5 elements of s0 after s0 along x.* got 0;",
         ),
         (changed(data=lambda d: d["data"].astype("f4")), r"s1: expected a level of s0, uint16"),
-        (lambda tree: tree["setup0/s0/data"], r"levels: expected 'given' with a DataTree"),
+        (lambda tree: tree["setup0/s0"].to_dataset(), r"levels: expected 'given' with a DataTree"),
     ],
 )
 def test_mistakes_are_told_and_nothing_is_written(

@@ -288,17 +288,9 @@ def test_arrays_of_zarr_are_not_loaded(tmp_path: Path, monkeypatch: pytest.Monke
     [
         ({}, {}, "at least one view"),
         (3, {}, "expected a DataTree"),
-        (xr.Dataset({"a": ([*"zyx"], numbers())}), {}, r"got Dataset; data\[name\]"),
-        (
-            {0: xr.Dataset({"a": ([*"zyx"], numbers())})},
-            {},
-            r"got Dataset of None axes.*data\[name\]",
-        ),
-        (xr.DataArray(numbers()[0], dims=[*"yx"]), {}, r"expand_dims\('z'\) adds z"),
-        ({0: numbers()[0]}, {}, r"array\[None\] adds the axis z"),
         ({"a": numbers()}, {}, r"keys 3, a setup, or \(3, 0\)"),
         ({-1: numbers()}, {}, "keys 3"),
-        ({0: numbers()[0, 0]}, {}, "axes z, y, x, got ndarray of 1 axes"),
+        ({0: numbers()[0, 0]}, {}, "axes z, y, x, got 1"),
         ({0: numbers() > 3}, {}, "integers or floats that N5 has"),
         ({0: numbers(), (0, 0): numbers()}, {}, "each setup and time point once"),
         ({(0, 0): numbers(), (0, 1): numbers()[1:]}, {}, "setup 0: expected the shape"),
@@ -370,8 +362,8 @@ def test_a_project_that_is_read_is_not_removed(images: Any, tmp_path: Path) -> N
     xml = tmp_path / "dataset.xml"
     n5zarr.write_bdv({0: numbers(), 1: numbers(seed=1)}, xml, format=images)
     tree = n5zarr.open_bdv(xml)
-    lazy: list[Any] = [tree, n5zarr.open_bdv(xml, chunks=None), tree["s0/data"]]
-    lazy += [{0: tree["s0/data"].isel(setup=0)}, {0: tree["s0/data"].data[0, 0]}]
+    lazy: list[Any] = [tree, n5zarr.open_bdv(xml, chunks=None), tree["s0"].to_dataset()]
+    lazy += [tree["s0/data"], {0: tree["s0/data"].isel(setup=0)}, {0: tree["s0/data"].data[0, 0]}]
     if images == "n5":
         lazy += [{0: n5zarr.open_array(tmp_path / "dataset.n5", path="setup0/timepoint0/s0")}]
     for data in lazy:
