@@ -17,11 +17,12 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 type Point = Literal["location", "source file", "axes", "images", "step", "speed", "server"]
-"""What is at a location, shown as N5; a file that is converted; axes; images; a step of a job.
+"""The points at which rooms add something; `ADDED` says what, and where it is.
 
-Steps are also what ``create_array`` does for a room, images what the engine of xarray opens; speed
-is what does the same as the core in less time, or returns None; server is what opens a URL, and
-does better than zarr what a container needs of a store for a server.
+``location`` and ``source file`` open what is not N5, ``axes`` and ``images`` read what documents
+beside a container say, ``step`` does a part of a job or of ``create_array``, ``server`` opens URLs
+and answers requests as each service does it best, and ``speed`` does the same as the core in less
+time, or returns None.
 """
 
 ADDED: Mapping[Point, Mapping[str, str]] = {

@@ -41,8 +41,8 @@ class HeldStore:
         # a store of obstore is of no use in any process that has lost obstore, also a new one
         self._n_forks = -1 if self._is_lost else FORKS.number
 
-    def name_of(self, key: str) -> str:
-        """Return the full name of a value, which it has in all stores of the same data.
+    def lock_name(self, key: str) -> str:
+        """Return the name of the lock of a value, the same in all stores of the same data.
 
         Where updates are conditional, as in object stores, each store has its own names.
         """

@@ -202,14 +202,14 @@ class ZarrStorage(Storage):
                 return function()
             case Put(key, data):
                 holding(
-                    self._held.name_of(key),
+                    self._held.lock_name(key),
                     partial(store.set_sync, key, cpu.Buffer.from_bytes(data)),
                     replaces=True,
                 )
             case Remove(key):
-                holding(self._held.name_of(key), partial(store.delete_sync, key), replaces=True)
+                holding(self._held.lock_name(key), partial(store.delete_sync, key), replaces=True)
             case Update(key, change):
-                return holding(self._held.name_of(key), partial(_update_sync, store, key, change))
+                return holding(self._held.lock_name(key), partial(_update_sync, store, key, change))
             case _:  # zarr has no synchronous methods for other requests
                 return waited_for(on_own_loop, self._send(request, warn))
         return None
@@ -337,7 +337,7 @@ class ZarrStorage(Storage):
                 return await on_thread(function)
             case Put(key, data):
                 await holding_async(
-                    self._held.name_of(key),
+                    self._held.lock_name(key),
                     lambda: unbroken(store.set(key, cpu.Buffer.from_bytes(data))),
                     replaces=True,
                 )
@@ -351,11 +351,11 @@ class ZarrStorage(Storage):
                 return await self._service.take_keys(path, take)
             case Update(key):
                 return await holding_async(
-                    self._held.name_of(key), lambda: unbroken(self._service.update(request))
+                    self._held.lock_name(key), lambda: unbroken(self._service.update(request))
                 )
             case Remove(key):
                 await holding_async(
-                    self._held.name_of(key), lambda: unbroken(store.delete(key)), replaces=True
+                    self._held.lock_name(key), lambda: unbroken(store.delete(key)), replaces=True
                 )
             case RemoveTree(path):
                 await self._remove_tree(path, warn)

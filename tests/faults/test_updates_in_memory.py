@@ -236,7 +236,7 @@ def test_a_loop_that_somebody_blocks_is_told(monkeypatch: pytest.MonkeyPatch) ->
     store = N5Store("memory://blocked.n5")  # of fsspec, without synchronous methods
     array: Any = zarr.create_array(store, name="a", shape=(8,), chunks=(8,), dtype="u1")
     storage: Any = store.storage
-    name = storage._held.name_of("a/0")
+    name = storage._held.lock_name("a/0")
 
     async def main() -> None:
         held, end = asyncio.Event(), asyncio.Event()
