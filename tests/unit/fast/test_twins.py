@@ -238,16 +238,16 @@ def open_dataset(root: Path) -> OpenDataset:
 
 @pytest.fixture(scope="module")
 def datasets(tmp_path_factory: pytest.TempPathFactory) -> dict[str, OpenDataset]:
-    """Return a dataset for each compression, of blocks of 2080 bytes, and one of long headers."""
+    """Return a dataset for each compression, of blocks of 2080 bytes, and for other headers."""
     found = {}
     for compression in COMPRESSIONS:
         root = tmp_path_factory.mktemp(compression)
         write_dataset(root, numbers("u2", SHAPE), compression, CHUNKS)
         found[compression] = open_dataset(root)
-    root = tmp_path_factory.mktemp("axes")
-    write_dataset(root, numbers("u2", (3, 2, 4, 2, 3)), "raw", (2, 1, 3, 1, 2))
-    found["of five axes"] = open_dataset(root)
-    return found
+    one, five = tmp_path_factory.mktemp("one"), tmp_path_factory.mktemp("five")
+    write_dataset(one, numbers("u2", (37,)), "gzip", (23,))
+    write_dataset(five, numbers("u2", (3, 2, 4, 2, 3)), "raw", (2, 1, 3, 1, 2))
+    return found | {"of one axis": open_dataset(one), "of five axes": open_dataset(five)}
 
 
 @cache
@@ -273,15 +273,17 @@ def changed_blocks(
     full, small = (path_of(root, (k,) * ndim).read_bytes() for k in (0, 1))
     others = [*(full[:n] for n in (7, 17, 20, 21)), full, *odd_blocks(full, small)]
     of_another_mode = block_bytes(numbers("u2", chunk_shape), mode=1)
-    # as long as a raw block, with the end of a shard
-    others.append(block_bytes(np.zeros(chunk_shape, "u2"))[:-16] + struct.pack(">QQ", 0, 18))
     for k in range(n):
         place = tuple(rng.randrange(2) for _ in range(ndim))
         path = path_of(root, place)
         own, other = path.read_bytes(), rng.choice(others)
         change = damaged(rng, rng.choice((own, own, other)), [own, *others])
-        stored = (own, of_another_mode, other, change, change, change, change, change)[k % 8]
-        yield N5Tuple(place[::-1]), path, stored
+        position = N5Tuple(place[::-1])
+        # as long as a raw block, with the end of a shard
+        last = block_bytes(np.zeros(to_c(dataset.extent(position)), "u2"))[:-16]
+        last += struct.pack(">QQ", 0, 18)
+        stored = (own, of_another_mode, other, last, change, change, change, change)[k % 8]
+        yield position, path, stored
 
 
 def header_of(stored: bytes) -> BlockHeader | None:
@@ -545,7 +547,7 @@ def may_replace(stored: bytes, dataset: OpenDataset, position: N5Tuple) -> bool:
     return is_block or not (shard.may_begin(stored) or may_be_shard(stored))
 
 
-@pytest.mark.parametrize("kind", ["raw", "gzip", "of five axes"])
+@pytest.mark.parametrize("kind", ["raw", "gzip", "of one axis", "of five axes"])
 @given(rng=RANDOM)
 def test_a_block_that_is_replaced(
     datasets: dict[str, OpenDataset], kind: str, rng: random.Random
