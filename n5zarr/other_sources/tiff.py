@@ -38,7 +38,7 @@ class _Scale(NamedTuple):
 
 
 def tiff_tree(file: str, path: str = "") -> SourceTree | None:
-    """Find all images in a TIFF file, or in the files that match a pattern; None below a file.
+    """Find all images in a TIFF file, or in the files that match a pattern; None elsewhere.
 
     One image becomes one array, a pyramid the levels ``s0``, ``s1``, ..., several images a group
     each, with the names of OME where they have names.
@@ -59,7 +59,7 @@ def tiff_tree(file: str, path: str = "") -> SourceTree | None:
     N5MissingDependencyError
         tifffile is not installed.
     """
-    if path:
+    if path or Path(file).is_dir():
         return None
     if any(letter in file for letter in "*?[") and not Path(file).exists():
         if not any(glob.iglob(file)):  # noqa: PTH207 - the pattern may be absolute

@@ -198,3 +198,14 @@ def test_positions_of_a_convention_of_n5_win(tmp_path: Path) -> None:
     document = json.loads((tmp_path / "o.n5/raw/attributes.json").read_bytes())
     assert document["pixelResolution"] == [4, 4, 8, 1]
     assert "resolution" not in document
+
+
+@pytest.mark.parametrize("end", ["h5", "tif"])
+def test_a_folder_with_the_name_of_a_file_is_no_file(tmp_path: Path, end: str) -> None:
+    folder = tmp_path / f"a.{end}"
+    folder.mkdir()
+    with pytest.raises(FileNotFoundError, match="an empty directory"):
+        n5zarr.convert(folder, tmp_path / "b.n5")
+    n5zarr.create_array(folder, path="d", data=np.arange(5))
+    n5zarr.convert(folder, tmp_path / "b.n5")
+    assert (n5zarr.open(tmp_path / "b.n5", path="d", mode="r")[...] == np.arange(5)).all()
