@@ -53,7 +53,7 @@ CEILINGS = {
     "serve": (43, 2),
     "open_bdv": (54, 3),
     "convert": (81, 4),
-    "build_pyramid": (104, 10),
+    "build_pyramid": (104, 9),
     "write_bdv": (127, 7),
 }
 GOALS = {

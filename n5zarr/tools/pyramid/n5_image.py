@@ -269,7 +269,7 @@ class N5Image(PyramidImage):
                 translation=[axis.translation for axis in axes],
                 convention=self.convention,
             )
-        store.run(put_each(item for level in levels for item in level.documents.items()))
+        store.run(put_each([item for level in levels for item in level.documents.items()]))
         written = {
             self.name(level): self._written(self.name(level), level.total, wanted.method)
             for level in levels
