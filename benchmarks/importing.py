@@ -1,4 +1,4 @@
-"""Importing n5zarr, its opener and a first read, and two commands, beside importing zarr alone.
+"""Importing n5zarr, its opener and a first read, and commands, beside importing zarr alone.
 
 Each program runs in fresh processes, in turn, with compiled modules as after an installation;
 printed are the processor time of the median, its ratio to that of zarr, the median of the ratios of
@@ -21,13 +21,24 @@ import tempfile
 import n5zarr
 
 SAMPLE = n5zarr.sample_path()
+TREE = f"""from n5zarr.metadata.inspect import describe_each
+list(describe_each({SAMPLE!r}, geometry=True))"""
+INFO = f"from n5zarr.metadata.inspect import describe; describe({SAMPLE!r}, size=True)"
+TAB = {"_N5ZARR_COMPLETE": "complete_bash", "COMP_WORDS": "n5zarr tree --", "COMP_CWORD": "2"}
+COMPLETION = ("-m", "n5zarr")
 PROGRAMS = {
     "import zarr": ("-c", "import zarr"),
     "import n5zarr": ("-c", "import n5zarr"),
     "n5zarr.open": ("-c", "import n5zarr; n5zarr.open"),
     "a first read": ("-c", f"import n5zarr; n5zarr.open({SAMPLE!r}, path='em/s0')[:5]"),
+    "what tree calls": ("-c", TREE),
     "n5zarr tree": ("-m", "n5zarr", "tree", SAMPLE),
+    "what info calls": ("-c", INFO),
     "n5zarr info": ("-m", "n5zarr", "info", SAMPLE),
+    "n5zarr --version": ("-m", "n5zarr", "--version"),
+    "n5zarr --help": ("-m", "n5zarr", "--help"),
+    "n5zarr convert --help": ("-m", "n5zarr", "convert", "--help"),
+    "n5zarr tree --TAB": COMPLETION,
 }
 
 
@@ -37,7 +48,7 @@ def run(program: tuple[str, ...], cache: str, *options: str) -> tuple[float, str
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     done = subprocess.run(  # noqa: S603 - of this file
         [sys.executable, *options, *program],
-        env=environment | {"PYTHONPYCACHEPREFIX": cache},
+        env=environment | {"PYTHONPYCACHEPREFIX": cache} | (TAB if program == COMPLETION else {}),
         capture_output=True,
         text=True,
         check=True,

@@ -4,7 +4,7 @@ One volume of uint8 in blocks of 64^3, as N5 for n5zarr and tensorstore, and as 
 same compression for zarr. tensorstore has all its reads in flight at once. All read in turn in one
 process; each result is compared with the source. A cell is the least time of each of the others, as
 a multiple of n5zarr's least time: above 1, n5zarr is faster. The third number for boxes is a loop
-over n5zarr's array.
+over n5zarr's array, the fourth a batch of ``n5zarr.Crops``.
 
 ``uv run --group bench python -m benchmarks.selections [--edge N] [--rounds N]``
 """
@@ -50,6 +50,8 @@ def tasks(
     for n in (64, 16):
         starts = random.integers(0, edge - n + 1, (N_BOXES, 3))
         boxes = [tuple(slice(a, a + n) for a in start) for start in starts.tolist()]
+        axes = n5zarr.geometry(array).names
+        crops = n5zarr.Crops({"d": (array, (n,) * 3)}, starts + (n - 1) / 2, axes=axes)
         yield (
             f"{N_BOXES} boxes of {n}³",
             np.stack([values[box] for box in boxes]),
@@ -58,6 +60,7 @@ def tasks(
                 "tensorstore": partial(at_once, store, boxes),
                 "zarr": partial(in_a_loop, plain, boxes),
                 "a loop over n5zarr": partial(in_a_loop, array, boxes),
+                "n5zarr.Crops": partial(batch_of, crops),
             },
         )
     points = tuple(random.integers(0, edge, N_POINTS) for _ in range(3))
@@ -96,6 +99,10 @@ def at_once(store: Any, boxes: list[tuple[slice, ...]]) -> np.ndarray:
 
 def in_a_loop(array: Any, boxes: list[tuple[slice, ...]]) -> np.ndarray:
     return np.stack([array[box] for box in boxes])
+
+
+def batch_of(crops: n5zarr.Crops) -> Any:
+    return [sample["d"] for sample in crops.__getitems__(range(len(crops)))]
 
 
 def main() -> None:

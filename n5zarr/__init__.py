@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from n5zarr.tools.convert.convert import convert
     from n5zarr.tools.convert.download import Downloaded, download
     from n5zarr.tools.convert.writing import Conversion, ConvertedArray
+    from n5zarr.tools.crops import Crops
     from n5zarr.tools.diff.arrays import ArrayDifference, ElementDifference, compare_arrays
     from n5zarr.tools.diff.model import Comparison, Difference
     from n5zarr.tools.diff.nodes import compare
@@ -62,6 +63,7 @@ if TYPE_CHECKING:
         repair_edges,
     )
     from n5zarr.tools.statistics import BlockStatistics, block_statistics
+    from n5zarr.tools.stored_blocks import stored_blocks
     from n5zarr.tools.validate.check import find_problems, validate
     from n5zarr.tools.validate.findings import BlockCount, Finding, Validation
     from n5zarr.tools.validate.repairs import (
@@ -97,6 +99,7 @@ __all__ = [
     "Comparison",
     "Conversion",
     "ConvertedArray",
+    "Crops",
     "Difference",
     "Downloaded",
     "EdgeRepair",
@@ -159,6 +162,7 @@ __all__ = [
     "serve",
     "set_attribute",
     "set_geometry",
+    "stored_blocks",
     "thumbnail",
     "to_n5",
     "validate",
@@ -187,6 +191,7 @@ _MODULES = {
     "BlockStatistics": "tools.statistics",
     "CacheOptions": "storage.cache",
     "Conversion": "tools.convert.writing",
+    "Crops": "tools.crops",
     "Comparison": "tools.diff.model",
     "Difference": "tools.diff.model",
     "Downloaded": "tools.convert.download",
@@ -240,6 +245,7 @@ _MODULES = {
     "serve": "viewing.serve.run",
     "set_attribute": "metadata.attributes",
     "set_geometry": "metadata.set_geometry",
+    "stored_blocks": "tools.stored_blocks",
     "thumbnail": "viewing.thumbnail",
     "to_n5": "xarray.write",
     "virtualize": "tools.virtualize.virtualizing",
@@ -286,9 +292,5 @@ def __dir__() -> list[str]:
 
 
 _MAKE_DEFAULT: "Door[Callable[[], None]]" = Door("speed", "default pipeline")
-try:
-    if (make_default := _MAKE_DEFAULT.found()) is not None:
-        make_default()  # where zarr has its own pipeline
-except ModuleNotFoundError as err:
-    if err.name != "zarr":  # which the pure packages do without
-        raise
+if (make_default := _MAKE_DEFAULT.found()) is not None:
+    make_default()  # where zarr has its own pipeline

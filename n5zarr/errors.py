@@ -21,13 +21,11 @@ problem. The store knows the place, and sets :attr:`N5Error.where` as the error 
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Literal, Self, get_args
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from types import TracebackType
+from types import TracebackType
+from typing import Any, Literal, Self, get_args
 
 __all__ = [  # without what only the modules of the package use
     "KINDS",

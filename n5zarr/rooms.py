@@ -7,14 +7,12 @@ imported then. Without the folder of a room, what it adds is missing, and all el
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib import import_module
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from n5zarr.errors import N5UnsupportedError
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 type Point = Literal["location", "source file", "axes", "images", "step", "speed", "server"]
 """The points at which rooms add something; `ADDED` says what, and where it is.
@@ -70,14 +68,13 @@ ADDED: Mapping[Point, Mapping[str, str]] = {
     "speed": {
         "array": "n5zarr.fast.array:N5Array",
         "pipeline": "n5zarr.fast.pipeline:N5CodecPipeline",
-        "default pipeline": "n5zarr.fast.pipeline:make_default",
+        "default pipeline": "n5zarr.fast.default:make_default",
         "boxes": "n5zarr.fast.many_boxes:read_many",
         "cells": "n5zarr.fast.cells:Cells",
         "cells of blocks": "n5zarr.fast.many_boxes:read_cells",
         "whole blocks": "n5zarr.fast.whole_blocks:read_whole",
         "ends of files": "n5zarr.fast.many_files:read_ends",
         "stamps": "n5zarr.fast.many_files:stamps",
-        "is compiled": "n5zarr.fast.kernel:is_compiled",
     },
 }
 
@@ -87,7 +84,7 @@ class Door[T]:
     """What a room adds, for the module that asks for it, which declares its type.
 
     Such as ``_SHARPEN: Door[Callable[[np.ndarray], np.ndarray]] = Door("step", "sharpen")``.
-    ``tests/test_rooms.py`` compares these types with what rooms have.
+    ``tests/test_doors.py`` compares these types with what rooms have.
 
     Parameters
     ----------

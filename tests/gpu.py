@@ -25,7 +25,7 @@ import zarr
 
 import n5zarr
 from n5zarr import N5Store
-from n5zarr._zarr import default_pipeline_name
+from n5zarr.fast.default import default_pipeline_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

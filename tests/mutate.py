@@ -2,7 +2,8 @@
 
 ``uv run python -m tests.mutate --package arrays --seed 7 -n 8`` changes one place at a time in a
 copy of the repository: a comparison, a condition, the order of arguments, a call, a constant, or
-what a function returns. It runs ``tests/unit/arrays``, or what ``--tests`` names, until one fails.
+what a function returns. It runs the tests that the table of tests (:mod:`tests.near.table`) names
+for the line, nearest first, or what ``--tests`` names, until one fails.
 ``--package arrays/kernel.py`` plants in one module; a seed plants the same faults again. A fault
 that survives is a missing test, or changes nothing that matters, such as speed.
 """
@@ -20,7 +21,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import count
@@ -28,6 +29,7 @@ from pathlib import Path
 from queue import SimpleQueue
 from typing import TYPE_CHECKING
 
+from tests.near.table import Table, Test, within
 from tests.structure import PACKAGE, REPOSITORY
 
 if TYPE_CHECKING:
@@ -42,7 +44,7 @@ TURNED: dict[type[ast.cmpop], tuple[str, ...]] = {
 _QUIET = re.compile(
     r"(_log|self\._tell|_tell|tell|warnings|cast|TypeVar|super)\b(?!\.\w*(get|set))"
 )
-_COPIED = ("n5zarr", "tests", "pyproject.toml", "README.md")
+_COPIED = ("docs", "n5zarr", "tests", "pyproject.toml", "README.md")
 
 
 @dataclass(frozen=True)
@@ -210,10 +212,10 @@ def main(given: list[str]) -> None:
     parser.add_argument("--seed", type=int, default=0, help="chooses the faults")
     parser.add_argument("-n", type=int, default=8, help="number of faults")
     parser.add_argument("-j", type=int, default=2, help="faults at the same time")
-    parser.add_argument("--tests", nargs="+", help="by default tests/unit/<package>")
+    parser.add_argument("--tests", nargs="+", help="by default the nearest of each line")
     parser.add_argument("--seconds", type=float, default=120, help="that the tests of one may take")
     options = parser.parse_args(given)
-    tests = options.tests or [f"tests/unit/{options.package.split('/')[0]}"]
+    table = Table.read()
     place = REPOSITORY / PACKAGE / options.package
     modules = sorted(place.rglob("*.py")) if place.is_dir() else [place]
     each = [module.relative_to(REPOSITORY) for module in modules]
@@ -222,10 +224,17 @@ def main(given: list[str]) -> None:
     folders: SimpleQueue[Path] = SimpleQueue()
     counts = Counter[str]()
 
+    def near(fault: Fault | None) -> list[Test]:
+        lines = defaultdict[str, list[int]](list)
+        for each in chosen if fault is None else [fault]:
+            lines[each.path.as_posix()].append(each.line)
+        return table.nearest(lines)
+
     def run(fault: Fault | None) -> str:
         folder, begin = folders.get(), time.monotonic()
+        tests = options.tests or [each.name for each in within(near(fault))[0]]
         try:
-            ended = ending_with(fault, folder, tests, options.seconds)
+            ended = ending_with(fault, folder, tests, options.seconds) if tests else "survived"
         finally:
             folders.put(folder)
         if fault is not None:

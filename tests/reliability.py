@@ -1,7 +1,8 @@
 """Run faults, kills, power cuts, state machines and fuzzing; write the table of a page.
 
 ``uv run python -m tests.reliability [--long] [PART ...]`` writes those rows of the list in
-``docs/safety.md`` that it has run, and leaves the others. It writes nothing if a test fails.
+``docs/design/results.md`` that it has run, and leaves the others. It writes nothing if a test
+fails.
 Each test tells what it has counted by pytest's ``record_property``: a kind, and how often each
 outcome was seen.
 """
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
 ROOT = Path(__file__).parents[1]
-PAGE = ROOT / "docs" / "safety.md"
+PAGE = ROOT / "docs" / "design" / "results.md"
 FAULTS = ROOT / "tests" / "faults"
 PARTS = {
     "store": [FAULTS / "test_inject_store.py"],

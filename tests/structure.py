@@ -60,6 +60,7 @@ LAYERS = (
     "other_sources",
     "ome_zarr",
     "bigdataviewer",
+    "compat",
     "hdmf",
     "__init__",
     "cli",
@@ -72,7 +73,7 @@ type Graph = dict[str, set[str]]
 
 @dataclass(frozen=True)
 class Function:
-    """One function or method, with its decorators and its docstring."""
+    """One function or method, with its decorators, without its docstring."""
 
     name: str
     n_lines: int
@@ -296,7 +297,7 @@ def read_ranks(folder: Path) -> Ranks:
 
 
 def functions(module: Module) -> list[Function]:
-    """Return all functions and methods of a module, with their lengths in lines."""
+    """Return all functions and methods of a module, with their lines besides the docstring."""
     return list(_functions(module.tree, ""))
 
 
@@ -307,7 +308,10 @@ def _functions(tree: ast.AST, prefix: str) -> Iterator[Function]:
             inner = f"{prefix}{node.name}."
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             start = min([node.lineno, *(d.lineno for d in node.decorator_list)])
-            yield Function(prefix + node.name, (node.end_lineno or start) - start + 1)
+            text = node.body[:1] if ast.get_docstring(node, clean=False) else []
+            of_text = sum((each.end_lineno or 0) - each.lineno + 1 for each in text)
+            n_lines = (node.end_lineno or start) - start + 1 - of_text
+            yield Function(prefix + node.name, n_lines)
         yield from _functions(node, inner)
 
 

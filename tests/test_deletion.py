@@ -24,6 +24,7 @@ PACKAGES: dict[str, set[str]] = {
     "other_sources": {"tiff"},
     "ome_zarr": {"ome"},
     "bigdataviewer": {"project"},
+    "compat": {"zarr2", "z5py"},
     "hdmf": set(),
     "viewing": {"picture"},
     "xarray": {"engine", "project"},
@@ -171,6 +172,20 @@ def _():
     tree = n5zarr.open_bdv(where / "project.xml")
     found = [v.values for node in tree.subtree for v in node.data_vars.values()]
     assert any(data.shape == v.squeeze().shape and (v.squeeze() == data).all() for v in found)
+
+@step("zarr2")
+def _():
+    from n5zarr.compat import zarr2
+    root = zarr2.open(str(where / "o.n5"), "w")
+    root.create_dataset("x", data=data, chunks=(3, 5, 7), compressor=zarr2.GZip(1))
+    assert (root.x[2:5] == data[2:5]).all()
+
+@step("z5py")
+def _():
+    from n5zarr.compat import z5py
+    with z5py.File(str(where / "p.n5"), "a") as file:
+        file.create_dataset("x", data=data, chunks=(3, 5, 7), compression="gzip")[:2] = 7
+        assert (file["x"][2:5] == data[2:5]).all() and (file["x"][:2] == 7).all()
 
 @step("virtual")
 def _():

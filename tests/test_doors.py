@@ -5,21 +5,20 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import n5zarr
-from n5zarr.arrays import creating, described, group, many_boxes, pipeline
+from n5zarr.arrays import creating, described, many_boxes, pipeline
 from n5zarr.bigdataviewer.finding import find_view
 from n5zarr.bigdataviewer.images import find_in_bdv
 from n5zarr.bigdataviewer.opening import open_described
 from n5zarr.bigdataviewer.project import locate as bigdataviewer_locate
 from n5zarr.bigdataviewer.resave import new_project
 from n5zarr.bigdataviewer.validate import find_check as bigdataviewer_find_check
-from n5zarr.cli import version
 from n5zarr.container import axes
 from n5zarr.fast.array import N5Array
 from n5zarr.fast.cells import Cells
-from n5zarr.fast.kernel import is_compiled
+from n5zarr.fast.default import make_default
 from n5zarr.fast.many_boxes import read_cells, read_many
 from n5zarr.fast.many_files import read_ends, stamps
-from n5zarr.fast.pipeline import N5CodecPipeline, make_default
+from n5zarr.fast.pipeline import N5CodecPipeline
 from n5zarr.fast.whole_blocks import read_whole
 from n5zarr.images import find
 from n5zarr.ome_zarr.from_ome import from_ome
@@ -38,7 +37,7 @@ from n5zarr.servers.opening import open_url
 from n5zarr.servers.served import of_objects, served
 from n5zarr.storage import opening, services
 from n5zarr.tools import rewriting
-from n5zarr.tools.convert import checks, convert, copying
+from n5zarr.tools.convert import checks, convert, copying, from_zarr
 from n5zarr.tools.evidence.report import Report
 from n5zarr.tools.jobs import incomplete, nodes, reports
 from n5zarr.tools.pyramid import build, methods, n5_image, plan, work
@@ -66,7 +65,7 @@ def test_rooms_add_what_the_core_asks_for() -> None:
         described._MAKE_HTML.leads_to(make_html),
         find._FIND_VIEWS.leads_to(find_in_bdv),
         documents._OPEN_DESCRIBED.leads_to(open_described),
-        convert._FROM_OME.leads_to(from_ome),
+        from_zarr._FROM_OME.leads_to(from_ome),
         convert._IN_VERSION.leads_to(in_version),
         convert._NEW_PROJECT.leads_to(new_project),
         convert._AS_PAINTERA.leads_to(as_paintera),
@@ -83,7 +82,7 @@ def test_rooms_add_what_the_core_asks_for() -> None:
         opening.OPEN_URL.leads_to(open_url),
         opening._SERVED.leads_to(served),
         services._OF_OBJECTS.leads_to(of_objects),
-        group.FAST_ARRAY.leads_to(N5Array),
+        described.FAST_ARRAY.leads_to(N5Array),
         pipeline._PIPELINE.leads_to(N5CodecPipeline),
         n5zarr._MAKE_DEFAULT.leads_to(make_default),
         many_boxes._READ_MANY.leads_to(read_many),
@@ -92,7 +91,6 @@ def test_rooms_add_what_the_core_asks_for() -> None:
         rewriting._READ_WHOLE.leads_to(read_whole),
         nodes._READ_ENDS.leads_to(read_ends),
         incomplete._STAMPS.leads_to(stamps),
-        version._IS_COMPILED.leads_to(is_compiled),
     ]
     assert all(found)
     assert len(found) == sum(map(len, ADDED.values()))

@@ -22,16 +22,17 @@ if TYPE_CHECKING:
 MODULES = read_modules(REPOSITORY)
 # the most statements, and names in `rooms.ADDED`; docs/design/rooms.md says why one grew
 BUDGETS = {
-    "paintera": (436, 6),
-    "other_sources": (280, 2),
-    "ome_zarr": (991, 5),
-    "bigdataviewer": (3243, 6),
-    "fast": (1502, 10),
-    "servers": (1226, 3),
+    "paintera": (428, 6),
+    "other_sources": (278, 2),
+    "ome_zarr": (981, 5),
+    "bigdataviewer": (3219, 6),
+    "fast": (1567, 9),
+    "servers": (1223, 3),
+    "compat": (700, 0),
 }
 # what one person holds: without conventions, which are beside it
 CORE = ("format", "codecs", "zarr_view", "container", "store", "storage", "arrays")
-MOST_OF_CORE = 10_969  # statements
+MOST_OF_CORE = 10_908  # statements
 ALL = os.environ.get("N5ZARR_ALL") == "1"
 # tests of what is nearest to each room
 NEAREST = {
@@ -45,6 +46,7 @@ NEAREST = {
         "contract/test_geometry.py", "contract/test_viewers.py", "contract/test_convert.py",
         "unit/tools/test_validate.py", "viewing/test_serve.py", "ome_zarr/test_to_n5.py",
     ],
+    "compat": ["contract/test_opening.py"],
 }  # fmt: skip
 # cases of these tests that do not need the room
 NEEDLESS = {
@@ -98,7 +100,7 @@ def test_names_in_pickles_and_configurations_lead_to_the_room(module: str, name:
 
 def test_a_missing_room_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     steps = {"paint": "n5zarr.nowhere.paint:paint"}
-    monkeypatch.setattr("n5zarr.rooms.ADDED", {"step": steps})
+    monkeypatch.setitem(ADDED, "step", steps)
     door: Door[object] = Door("step", "paint")
     assert door.found() is None
     with pytest.raises(N5UnsupportedError, match=r"paint: expected the package n5zarr\.nowhere"):
@@ -113,7 +115,7 @@ def test_a_file_names_the_room_that_it_lacks(
 ) -> None:
     (tmp_path / "a.tif").touch()
     tiff = {"tiff": "n5zarr.nowhere.tiff:tiff_tree"}
-    monkeypatch.setattr("n5zarr.rooms.ADDED", {**ADDED, "source file": tiff})
+    monkeypatch.setitem(ADDED, "source file", tiff)  # not the name, which modules import
     with pytest.raises(N5UnsupportedError, match=r"tiff: expected the package n5zarr\.nowhere"):
         n5zarr.convert(tmp_path / "a.tif", tmp_path / "a.n5")
 

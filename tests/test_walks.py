@@ -8,7 +8,7 @@ import threading
 from functools import partial
 
 from n5zarr.arrays.box import rows_of
-from n5zarr.fast.kernel import is_compiled
+from n5zarr.fast.default import make_default
 from n5zarr.storage.files import patiently
 from n5zarr.storage.requests import drive
 from n5zarr.store.info import read_version
@@ -56,6 +56,6 @@ def test_a_flow_is_a_climb() -> None:
 
 
 def test_what_rooms_add_is_called_through_a_door() -> None:
-    found = walk(partial(patiently, is_compiled))
-    assert found.doors.keys() == {("n5zarr.storage.files", "n5zarr.fast.kernel")}
+    found = walk(partial(patiently, make_default))
+    assert found.doors.keys() == {("n5zarr.storage.files", "n5zarr.fast.default")}
     assert not found.climbs

@@ -1,6 +1,6 @@
 """The name by which pickles find the arrays of the room `fast`."""
 
-from n5zarr.arrays.group import FAST_ARRAY
+from n5zarr.arrays.described import FAST_ARRAY
 
 
 def __getattr__(name: str) -> object:

@@ -11,15 +11,18 @@ another kind, is None: zarr then handles it, or says what is wrong.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from operator import index, sub
-from typing import TYPE_CHECKING, NamedTuple, Self
+from typing import TYPE_CHECKING, NamedTuple, Self, TypeGuard
 
 import numpy as np
+from zarr.errors import BoundsCheckError
+
+from n5zarr.arrays.open_dataset import OpenDataset
+from n5zarr.arrays.placing import warn
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from n5zarr.arrays.open_dataset import OpenDataset
+    from n5zarr._zarr import OrthogonalSelection
 
 
 class Box(NamedTuple):
@@ -412,3 +415,32 @@ def _positions(part: object, n: int) -> np.ndarray | None:
         return None
     found = found.astype("i8")
     return np.where(found < 0, found + n, found)
+
+
+def is_plain(selection: object, ndim: int) -> TypeGuard[OrthogonalSelection]:
+    """Whether a selection has only integers and slices, at least one and not too many."""
+    parts = selection if type(selection) is tuple else (selection,)
+    if not 0 < len(parts) <= ndim:
+        return False
+    return all(type(part) is slice or type(part) is int for part in parts)
+
+
+def check_inside(selection: object, shape: tuple[int, ...]) -> None:
+    """Refuse an index outside, and warn of a slice behind the end, which selects nothing.
+
+    Raises
+    ------
+    zarr.errors.BoundsCheckError
+        An index is outside.
+    """
+    parts = selection if isinstance(selection, tuple) else (selection,)
+    for axis, (part, n) in enumerate(zip(parts, shape, strict=False)):
+        expected = f"axis {axis}: expected elements of 0:{n}, got "
+        if isinstance(part, slice):
+            if (part.stop or 0) > (part.start or 0) >= n > 0:
+                warn(f"{expected}{part.start}:{part.stop}, which is empty")
+        elif not isinstance(part, int):  # an ellipsis
+            return
+        elif not -n <= part < n:
+            order = "C order is z, y, x, the reverse of N5's dimensions"
+            raise BoundsCheckError(f"{expected}{part}; {order}")

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
 
 _TOGETHER = 2**16  # places in memory at once, beside the result
 _ROWS = 2**10  # of these, as numbers of Python
@@ -135,7 +133,7 @@ class TouchedBoxes:
         """Yield the other boxes, in order."""
         counts = _counts(self.shape, self.step)
         number = 0
-        for place in self.places.tolist():
+        for place in self.positions():
             own = 0
             for at, n in zip(place, counts, strict=True):
                 own = own * n + at
@@ -204,8 +202,8 @@ class _Places:
         offsets = np.array(list(product(*map(range, spans))), np.int64)
         n = max(1, _TOGETHER // len(offsets))
         for i in range(0, len(rows), n):
-            places = (low[i : i + n, None] + offsets).reshape(-1, len(units))
             limits = np.repeat(high[i : i + n], len(offsets), axis=0)
+            places = (low[i : i + n, None] + offsets).reshape(limits.shape)
             new = places[(places <= limits).all(axis=1)].astype(self._found.dtype)
             self.n_decoded += len(new) * math.prod(unit)
             self._new.append(_sorted(new))

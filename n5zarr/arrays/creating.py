@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from operator import index
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
+import numpy.typing as npt
 import zarr
 from zarr.dtype import parse_dtype
 from zarr.errors import ContainsArrayError, ContainsGroupError
+from zarr.types import AnyArray
 
-from n5zarr.arrays.group import with_fast_path
-from n5zarr.arrays.opening import open_array
-from n5zarr.arrays.placing import memory_of
-from n5zarr.arrays.values import warn_of_fractions
+from n5zarr.arrays.described import FAST_ARRAY, DescribedArray
+from n5zarr.arrays.placing import memory_of, warn, warn_of_loss
 from n5zarr.codecs.compress import codec_of
 from n5zarr.codecs.strings import join_strings
 from n5zarr.container.options import check_compression
@@ -23,30 +24,26 @@ from n5zarr.conventions.axis_names import check_distinct
 from n5zarr.conventions.find import PLACING_KEYS
 from n5zarr.conventions.model import Written, axes_of
 from n5zarr.conventions.neuroglancer import KEYS
+from n5zarr.conventions.units import is_unit
 from n5zarr.errors import N5UnrepresentableError, option_error
+from n5zarr.format.compression import Compression
 from n5zarr.format.grid import automatic_block_size
+from n5zarr.format.lenient_json import JSON
 from n5zarr.format.order import AxisOrder, from_presented, present
 from n5zarr.format.raw_json import from_numpy
 from n5zarr.metadata.levels import add_to_group, describe_new
 from n5zarr.rooms import Door
+from n5zarr.storage.interface import Durability
 from n5zarr.storage.place import Backend, Location, place_of
 from n5zarr.store.block_codec import N5BlockCodec
 from n5zarr.store.locating import OpenOptions, open_container
+from n5zarr.store.n5_store import N5Store
 from n5zarr.zarr_view.compressors import compressors_to_write, is_in_zarr
 from n5zarr.zarr_view.element import Element
 from n5zarr.zarr_view.from_zarr import plain_dataset
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
-
-    import numpy.typing as npt
-    from zarr.types import AnyArray
-
     from n5zarr._zarr import ZDType
-    from n5zarr.format.compression import Compression
-    from n5zarr.format.lenient_json import JSON
-    from n5zarr.storage.interface import Durability
-    from n5zarr.store.n5_store import N5Store
 
 
 _LABELS_TO_WRITE: Door[
@@ -148,13 +145,11 @@ def create_array(  # noqa: PLR0913 - all properties of an N5 dataset
     >>> where = pathlib.Path(tempfile.mkdtemp(), "new.n5", "em", "s0")
     >>> array = n5zarr.create_array(
     ...     where, shape=(5, 7, 11), chunks=(2, 3, 4), dtype="uint16",
-    ...     axes="zyx", units=["nm"] * 3, resolution=[40, 4, 4],
-    ... )
+    ...     axes="zyx", units=["nm"] * 3, resolution=[40, 4, 4])
     >>> array[:] = 3
     >>> (where / "attributes.json").read_text()[77:]
     '"blockSize":[4,3,2],"dimensions":[11,7,5],"transform":...,"resolution":[4.0,4.0,40.0],...}'
     """
-    place = place_of(location, storage_options, backend)
     elements = None if data is None else np.asanyarray(memory_of().on_host(data))
     if label_multiset:
         elements, dtype = _LABELS_TO_WRITE.needed()(elements, dtype, fill_value)
@@ -163,7 +158,7 @@ def create_array(  # noqa: PLR0913 - all properties of an N5 dataset
     parsed = check_compression(compression or "raw")
     block = _block_size(chunks, extent, chunk_aspect_ratio, chunk_elements)
     opening: OpenOptions = {"axis_order": axis_order, "durability": durability, "writes": True}
-    store, node = open_container(place, path, **opening)
+    store, node = open_container(place_of(location, storage_options, backend), path, **opening)
     given = {"axes": axes, "units": units, "resolution": resolution, "offset": offset}
     per_axis = {
         name: from_presented(_one_each(name, values, len(extent)), store.axis_order)
@@ -195,10 +190,12 @@ def create_array(  # noqa: PLR0913 - all properties of an N5 dataset
             **options,
         )
     add_to_group(store, node, written)
-    created = with_fast_path(array)
+    # the serializer is n5zarr's own codec, for which the room has arrays
+    kind = (FAST_ARRAY.found() if "serializer" in options else None) or DescribedArray
+    created: AnyArray = kind(array.async_array)
     if label_multiset:
         _MAKE_MULTISETS.needed()(store, node, elements)
-        created = open_array(store, "r+", path=node)
+        created = kind(zarr.open_array(store, path=node, mode="r+").async_array)
     if elements is not None:
         created[...] = elements
     return created
@@ -260,6 +257,8 @@ def _describe_axes(
         translation=_floats("offset", per_axis.get("offset")),
         units=per_axis.get("units"),
     )
+    if unknown := [axis.unit for axis in axes if axis.unit and not is_unit(axis.unit)]:
+        warn(f"units: expected some that programs know, such as nm or s, got {unknown}")
     return describe_new(store, path, axes)
 
 
@@ -292,7 +291,7 @@ def _converted(
     if elements.dtype.kind in "OUT" and dtype.kind in "OUT":
         join_strings(text for text in elements.reshape(-1).tolist() if isinstance(text, str))
         return elements
-    warn_of_fractions(elements, dtype)
+    warn_of_loss(elements, dtype)
     try:
         return elements.astype(dtype, copy=False)
     except (ValueError, TypeError) as err:

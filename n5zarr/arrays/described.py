@@ -2,30 +2,38 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Self, override
+import json
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Self, cast, override
 
+import numpy.typing as npt
 import zarr
+from zarr.abc.buffer import BufferPrototype, NDBuffer
+from zarr.abc.store import Store
+from zarr.types import AnyArray
 
-from n5zarr._zarr import ArrayV2Metadata, ArrayV3Metadata, Attributes, sync
+from n5zarr._zarr import (
+    ArrayV2Metadata,
+    ArrayV3Metadata,
+    Attributes,
+    sync,
+    with_attributes,
+)
 from n5zarr.arrays.open_dataset import OpenDataset, blocks_of_array
-from n5zarr.arrays.placing import memory_of
+from n5zarr.arrays.placing import memory_of, warn_of_loss
 from n5zarr.container.block_listing import stored_rows
 from n5zarr.container.resizing import remove_outside
+from n5zarr.errors import N5Error
 from n5zarr.format.order import N5Tuple
 from n5zarr.format.raw_json import from_numpy
 from n5zarr.rooms import Door
 from n5zarr.storage.ending import ending
+from n5zarr.store.info import Info
 from n5zarr.store.n5_store import N5Store
+from n5zarr.zarr_view.keys import METADATA_NAMES, MetadataKey
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from zarr.abc.buffer import BufferPrototype, NDBuffer
-    from zarr.abc.store import Store
-    from zarr.types import AnyArray
-
     from n5zarr._zarr import CoordinateSelection, Fields, NDArrayLikeOrScalar, ShapeLike
-    from n5zarr.store.info import Info
 
 
 _MAKE_HTML: Door[Callable[[AnyArray | zarr.Group], str | None]] = Door("images", "HTML")
@@ -35,12 +43,68 @@ class N5Attributes(Attributes):
     """zarr's attributes of a node whose ``update_attributes`` takes numbers of numpy."""
 
     @override
+    def __setitem__(self, key: str, value: Any) -> None:
+        self._obj = cast("DescribedArray[Any]", self._obj).update_attributes({key: value})
+
+    @override
+    def __delitem__(self, key: str) -> None:
+        take_over(self._obj)
+        super().__delitem__(key)
+
+    @override
     def put(self, d: dict[str, Any]) -> None:
-        super().put(from_numpy(d))  # before zarr forgets the present ones
+        given, node = from_numpy(d), cast("DescribedArray[Any]", self._obj)  # before they are lost
+        take_over(node)
+        node.metadata.attributes.clear()
+        self._obj = node.write_attributes(given)
+
+
+def take_over(node: AnyArray | zarr.Group) -> None:
+    """Take over the attributes and the shape that other objects of the store have written since.
+
+    zarr writes the whole document of what it changes: an older object would undo their changes.
+
+    Raises
+    ------
+    N5Error
+        An array is there of another data type or chunk shape (``kind="changed"``).
+    """
+    served = node.store.container.memory.served if isinstance(node.store, N5Store) else {}
+    documents = {
+        name: json.loads(served[key])
+        for name in METADATA_NAMES[node.metadata.zarr_format]
+        if (key := MetadataKey(node.path, name)) in served
+    }
+    document = documents.get("zarr.json") or documents.get(".zarray") or documents.get(".zgroup")
+    if not document:
+        return
+    attributes = dict(
+        documents.get(".zattrs", document.get("attributes", node.metadata.attributes))
+    )
+    if isinstance(node, zarr.Group):
+        node.metadata.attributes.clear()
+        node.metadata.attributes.update(attributes)
+        return
+    metadata: Any = node.async_array.metadata
+    now: Any = type(metadata).from_dict(document)
+    was_made_of, is_made_of = (
+        (each.dtype, each.chunk_grid if each.zarr_format == 3 else each.chunks)
+        for each in (metadata, now)
+    )
+    if is_made_of != was_made_of:
+        message = f"{node.store_path}: expected the array that was opened, got one of other chunks "
+        raise N5Error(f"{message}or elements, which has replaced it; open it again", kind="changed")
+    if now.shape != metadata.shape:
+        metadata = metadata.update_shape(now.shape)
+    # as zarr does when it resizes an array, a frozen dataclass
+    object.__setattr__(node.async_array, "metadata", with_attributes(metadata, attributes))
 
 
 class DescribedArray[Metadata: (ArrayV2Metadata, ArrayV3Metadata)](zarr.Array[Metadata]):
     """A :class:`zarr.Array` of a container, whose ``info`` has N5's terms."""
+
+    opened_as = "a zarr.Array: zarr reads and writes it through the store"
+    warn_of_loss = staticmethod(warn_of_loss)
 
     def __eq__(self, other: object) -> bool:
         if isinstance(other, zarr.Array):
@@ -61,8 +125,11 @@ class DescribedArray[Metadata: (ArrayV2Metadata, ArrayV3Metadata)](zarr.Array[Me
         """The attributes; zarr changes them in the metadata of an array, of which others copy."""
         return N5Attributes(DescribedArray(self.async_array))
 
+    write_attributes = zarr.Array.update_attributes
+
     @override
     def update_attributes(self, new_attributes: dict[str, Any]) -> Self:
+        take_over(self)
         return super().update_attributes(from_numpy(new_attributes))
 
     @property
@@ -77,7 +144,8 @@ class DescribedArray[Metadata: (ArrayV2Metadata, ArrayV3Metadata)](zarr.Array[Me
         >>> array.info["dimensions_n5"], array.info["block_size_n5"]
         ((64, 48, 20), (50, 40, 16))
         """
-        return own_info(self.store, self.path) or super().info
+        own = own_info(self.store, self.path)
+        return Info({**own, "opened_as": self.opened_as}) if own else super().info
 
     @override
     def info_complete(self) -> Info | Any:
@@ -120,6 +188,7 @@ class DescribedArray[Metadata: (ArrayV2Metadata, ArrayV3Metadata)](zarr.Array[Me
         new_shape : int or tuple of int
             The new shape.
         """
+        take_over(self)
         found = _dataset_of(self)
         if found is None:
             super().resize(new_shape)
@@ -129,14 +198,24 @@ class DescribedArray[Metadata: (ArrayV2Metadata, ArrayV3Metadata)](zarr.Array[Me
         now = view.with_other_axes(self.shape, view.dataset.dimensions)
         store.run(remove_outside(path, view.dataset, N5Tuple(now)))
 
+    @override
+    @ending()
+    def append(self, data: npt.ArrayLike, axis: int = 0) -> tuple[int, ...]:
+        take_over(self)
+        self.warn_of_loss(data, self.dtype)
+        return super().append(data, axis)
+
 
 # zarr's event loop would go on if the thread that waits for it is interrupted
 for _name in (
-    "append", "get_basic_selection", "get_orthogonal_selection", "get_mask_selection",
+    "get_basic_selection", "get_orthogonal_selection", "get_mask_selection",
     "get_block_selection", "set_basic_selection", "set_orthogonal_selection",
     "set_coordinate_selection", "set_mask_selection", "set_block_selection",
 ):  # fmt: skip
     setattr(DescribedArray, _name, ending()(getattr(zarr.Array, _name)))
+
+
+FAST_ARRAY: Door[type[DescribedArray[Any]]] = Door("speed", "array")
 
 
 def _dataset_of(array: AnyArray) -> OpenDataset | None:

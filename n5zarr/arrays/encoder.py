@@ -7,26 +7,22 @@ Zarr v3, codec ``sharding_indexed``: https://zarr-specs.readthedocs.io/en/latest
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import product
 from operator import add
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import google_crc32c
 import numpy as np
 from zarr.codecs import BytesCodec
+from zarr.types import AnyArray
 
+from n5zarr.arrays.boxes import BoxSlices
+from n5zarr.codecs.buffers import BufferLike
 from n5zarr.codecs.compress import codec_of, zarr_to_compression
 from n5zarr.format.compression import Compression, Raw
 from n5zarr.zarr_view.compressors import numcodecs_compressor, zarr_compressors
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from zarr.types import AnyArray
-
-    from n5zarr.arrays.boxes import BoxSlices
-    from n5zarr.codecs.buffers import BufferLike
 
 _MISSING = 2**64 - 1  # offset and size of a missing chunk
 

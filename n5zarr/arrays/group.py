@@ -8,41 +8,44 @@ from __future__ import annotations
 
 import json
 import logging
+from collections.abc import AsyncGenerator, Callable, Generator, Iterator, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from itertools import islice
-from typing import TYPE_CHECKING, Any, TypeGuard, cast, override
+from typing import Any, Self, TypeGuard, cast, override
 
+import numpy as np
+import numpy.typing as npt
 import zarr
+from zarr.abc.codec import Codec
+from zarr.abc.store import Store
 from zarr.storage import StorePath
+from zarr.types import AnyArray
 
 from n5zarr._zarr import ArrayV3Metadata, Attributes, async_group, sync, with_attributes
-from n5zarr.arrays.described import DescribedArray, N5Attributes, html_of, own_info
+from n5zarr.arrays.described import (
+    FAST_ARRAY,
+    DescribedArray,
+    N5Attributes,
+    html_of,
+    own_info,
+    take_over,
+)
 from n5zarr.container import codec_chain
+from n5zarr.container.memory import Node
 from n5zarr.container.node_names import Broken
 from n5zarr.container.walk import Selection, Unreadable, Walk
 from n5zarr.format.attributes import GroupAttributes
-from n5zarr.format.path import normalize_path
+from n5zarr.format.path import join, normalize_path
 from n5zarr.format.raw_json import from_numpy
-from n5zarr.rooms import Door
+from n5zarr.storage.interface import Storage
 from n5zarr.store.block_codec import N5BlockCodec
+from n5zarr.store.info import Info
 from n5zarr.store.n5_store import N5Store
 from n5zarr.zarr_view.dataset_view import DatasetView
 from n5zarr.zarr_view.keys import MetadataKey
 
-if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Generator, Iterator
-
-    from zarr.abc.codec import Codec
-    from zarr.abc.store import Store
-    from zarr.types import AnyArray
-
-    from n5zarr.container.memory import Node
-    from n5zarr.storage.interface import Storage
-    from n5zarr.store.info import Info
-
 _log = logging.getLogger(__name__)
-FAST_ARRAY: Door[type[DescribedArray[Any]]] = Door("speed", "array")
 
 
 class N5Group(zarr.Group):
@@ -61,6 +64,75 @@ class N5Group(zarr.Group):
     def _repr_html_(self) -> str:
         return html_of(self)
 
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Do nothing: all is written when it is assigned."""
+
+    def shown[Node: AnyArray | zarr.Group](self, node: Node) -> Node:
+        """Return a node below as this group shows it."""
+        return with_fast_path(node)
+
+    def create_dataset(
+        self,
+        name: str,
+        shape: Sequence[int] | None = None,
+        dtype: npt.DTypeLike | None = None,
+        data: npt.ArrayLike | None = None,
+        **options: Any,  # noqa: ANN401 - those of create_array
+    ) -> AnyArray:
+        """Create a dataset below the group: :func:`n5zarr.create_array`, as h5py calls it.
+
+        Parameters
+        ----------
+        name : str
+            Path of the dataset below the group.
+        shape, dtype, data, **options : optional
+            As for :func:`n5zarr.create_array`.
+        """
+        from n5zarr.arrays.creating import create_array  # noqa: PLC0415 - knows conventions
+
+        options["path"] = join(self.path, normalize_path(name))
+        return create_array(self.store, shape=shape, dtype=dtype, data=data, **options)
+
+    def require_dataset(
+        self,
+        name: str,
+        shape: int | Sequence[int],
+        dtype: npt.DTypeLike | None = None,
+        *,
+        exact: bool = False,
+        **options: Any,  # noqa: ANN401 - those of create_array
+    ) -> AnyArray:
+        """Return a dataset of this shape and type; create it, with options, if nothing is there.
+
+        Parameters
+        ----------
+        name, shape, dtype, **options : optional
+            As for :meth:`create_dataset`.
+        exact : bool, optional
+            Whether ``dtype`` must be that of the dataset; otherwise elements of it must fit in.
+
+        Raises
+        ------
+        TypeError
+            What is there is a group, or of another shape or type.
+        """
+        extent, found = (shape,) if isinstance(shape, int) else tuple(shape), self.get(name)
+        if found is None:
+            return self.create_dataset(name, shape=extent, dtype=dtype, **options)
+        if isinstance(found, zarr.Group) or found.shape != extent:
+            raise TypeError(f"{name}: expected a dataset of the shape {extent}, got {found!r}")
+        if dtype is not None and not np.can_cast(dtype, found.dtype, "no" if exact else "safe"):
+            raise TypeError(f"{name}: expected elements for {np.dtype(dtype)}, got {found.dtype}")
+        return found
+
+    def visititems[T](self, visit: Callable[[str, AnyArray | zarr.Group], T | None]) -> T | None:
+        """Call a function with path and node of all below, until one call returns a value."""
+        values = (visit(name, node) for name, node in self.members(max_depth=None))
+        return next((value for value in values if value is not None), None)
+
     @property
     @override
     def info(self) -> Info | Any:
@@ -72,16 +144,16 @@ class N5Group(zarr.Group):
         if self.metadata.consolidated_metadata is None:
             node = node_at(self.store, (self.store_path / path).path)
             if node is not None:
-                return with_fast_path(node)
-        return with_fast_path(super().__getitem__(path))
+                return self.shown(node)
+        return self.shown(super().__getitem__(path))
 
     @override
     def get_array(self, path: str) -> AnyArray:
-        return with_fast_path(super().get_array(path))
+        return self.shown(super().get_array(path))
 
     @override
     def get_group(self, path: str) -> zarr.Group:
-        return with_fast_path(super().get_group(path))
+        return self.shown(super().get_group(path))
 
     @override
     def members(
@@ -90,7 +162,7 @@ class N5Group(zarr.Group):
         members = _nodes_below(self, max_depth) or super().members(
             max_depth, use_consolidated_for_children=use_consolidated_for_children
         )
-        return tuple((name, with_fast_path(member)) for name, member in members)
+        return tuple((name, self.shown(member)) for name, member in members)
 
     @override
     def nmembers(self, max_depth: int | None = 0) -> int:
@@ -145,29 +217,32 @@ class N5Group(zarr.Group):
         """The attributes, which take numbers of numpy, too."""
         return N5Attributes(self)
 
+    write_attributes = zarr.Group.update_attributes
+
     @override
     def update_attributes(self, new_attributes: dict[str, Any]) -> zarr.Group:
+        take_over(self)
         return super().update_attributes(from_numpy(new_attributes))
 
     @override
     def create_group(self, name: str, **kwargs: Any) -> zarr.Group:
-        return with_fast_path(super().create_group(name, **_plain(kwargs)))
+        return self.shown(super().create_group(name, **_plain(kwargs)))
 
     @override
     def create_array(self, name: str, **kwargs: Any) -> AnyArray:
-        return with_fast_path(super().create_array(name, **_plain(kwargs)))
+        return self.shown(super().create_array(name, **_plain(kwargs)))
 
     @override
     def require_group(self, name: str, **kwargs: Any) -> zarr.Group:
-        return with_fast_path(super().require_group(name, **kwargs))
+        return self.shown(super().require_group(name, **kwargs))
 
     @override
     def require_groups(self, *names: str) -> tuple[zarr.Group, ...]:
-        return tuple(map(with_fast_path, super().require_groups(*names)))
+        return tuple(map(self.shown, super().require_groups(*names)))
 
     @override
     def require_array(self, name: str, **kwargs: Any) -> AnyArray:
-        return with_fast_path(super().require_array(name, **_plain(kwargs)))
+        return self.shown(super().require_array(name, **_plain(kwargs)))
 
 
 def _plain(options: dict[str, Any]) -> dict[str, Any]:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from operator import index
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import numpy as np
+import numpy.typing as npt
 import zarr
+from zarr.abc.buffer import NDBuffer
 from zarr.buffer import cpu
+from zarr.types import AnyArray
 
 from n5zarr._zarr import sync
 from n5zarr.arrays.box import Groups
@@ -17,14 +21,6 @@ from n5zarr.rooms import Door
 from n5zarr.storage.ending import ending, within_call
 from n5zarr.storage.threads import run_each
 from n5zarr.store.n5_store import N5Store
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    import numpy.typing as npt
-    from zarr.abc.buffer import NDBuffer
-    from zarr.types import AnyArray
-
 
 _READ_MANY: Door[
     Callable[

@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Sequence
 from operator import lt
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+from zarr.abc.codec import GetResult
+from zarr.types import AnyArray
 
 from n5zarr._zarr import MISSING, PRESENT
 from n5zarr.container.missing_blocks import check_missing
@@ -13,20 +18,14 @@ from n5zarr.format.compression import Raw
 from n5zarr.format.grid import block_path
 from n5zarr.format.order import N5Tuple
 from n5zarr.format.path import join
+from n5zarr.storage.interface import Durability
+from n5zarr.storage.requests import Steps
 from n5zarr.store.n5_store import N5Store
+from n5zarr.zarr_view.dataset_view import DatasetView
+from n5zarr.zarr_view.keys import ZarrFormat
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    import numpy as np
-    from zarr.abc.codec import GetResult
-    from zarr.types import AnyArray
-
     from n5zarr._zarr import ArrayMetadata, ArraySpec
-    from n5zarr.storage.interface import Durability
-    from n5zarr.storage.requests import Steps
-    from n5zarr.zarr_view.dataset_view import DatasetView
-    from n5zarr.zarr_view.keys import ZarrFormat
 
 SMALL_BLOCK = 2**17
 """Bytes of an uncompressed block that one thread reads or writes faster than two."""

@@ -2,34 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from operator import index
-from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack
+from typing import Any, Literal, TypedDict, Unpack
 
 import numpy as np
+import numpy.typing as npt
 import zarr
+from zarr import Group
 from zarr.errors import ArrayNotFoundError, GroupNotFoundError
+from zarr.types import AnyArray
 
 from n5zarr._zarr import sync
 from n5zarr.arrays.group import node_at, with_fast_path
 from n5zarr.errors import N5UnrepresentableError, option_error
 from n5zarr.format.compression import compression_to_json, parse_compression
+from n5zarr.format.lenient_json import JSON
+from n5zarr.format.order import AxisOrder
 from n5zarr.storage.asking_once import asking_once
+from n5zarr.storage.interface import Durability
 from n5zarr.storage.place import Backend, Location, place_of
 from n5zarr.store.locating import open_container
 from n5zarr.store.missing_nodes import check_group, datasets_below, not_found
 from n5zarr.store.n5_store import N5Store
 from n5zarr.zarr_view.dataset_view import DatasetView
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    import numpy.typing as npt
-    from zarr import Group
-    from zarr.types import AnyArray
-
-    from n5zarr.format.lenient_json import JSON
-    from n5zarr.format.order import AxisOrder
-    from n5zarr.storage.interface import Durability
 
 
 def open_node(  # noqa: PLR0913 - the parameters of zarr's open and of tensorstore's

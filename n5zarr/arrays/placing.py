@@ -1,30 +1,33 @@
 """Place elements in the memory that zarr is configured for, such as a GPU's, with one copy.
 
-Blocks are decoded in the host's memory, whatever memory their elements are wanted in.
+Blocks are decoded in the host's memory, whatever memory their elements are wanted in. Values that
+the elements of an array do not hold are told here.
 """
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import replace
 from importlib import import_module
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 import numpy as np
+import numpy.typing as npt
 import zarr
+from zarr.abc.buffer import BufferPrototype, NDArrayLike, NDBuffer
 from zarr.buffer import cpu, default_buffer_prototype, gpu
 
-from n5zarr.errors import N5UnrepresentableError
+from n5zarr.errors import N5UnrepresentableError, N5Warning
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-
-    import numpy.typing as npt
-    from zarr.abc.buffer import BufferPrototype, NDArrayLike, NDBuffer
-
     from n5zarr._zarr import ArraySpec, BatchItem, Fields, NDArrayLikeOrScalar
 
 
+_SKIPPED = f"{Path(__file__).parents[1]}", f"{Path(zarr.__file__).parent}"
+_PIECE = 2**16  # elements that are looked at together: so that they stay in the cache
 _NUMBERS = "biufc"  # kinds of numpy's data types that a GPU has
 
 
@@ -237,3 +240,24 @@ def read_on_host(array: Any, box: Any = ...) -> np.ndarray:  # noqa: ANN401 - wh
     if isinstance(array, zarr.Array):
         return np.asarray(array.get_basic_selection(box, prototype=cpu.buffer_prototype))
     return np.asarray(array[box])
+
+
+def warn(message: str) -> None:
+    """Warn in the line of the user that calls n5zarr or zarr."""
+    warnings.warn(message, N5Warning, skip_file_prefixes=_SKIPPED)
+
+
+def warn_of_loss(value: object, dtype: np.dtype) -> None:
+    """Warn of numbers that integers do not hold: numpy refuses Python's, and warns of NaN."""
+    is_plain = isinstance(value, np.ndarray | np.generic | list | tuple | float)
+    values = np.asanyarray(value if is_plain and dtype.kind in "iu" else np.zeros((), dtype))
+    if values.dtype.kind not in "iuf" or np.can_cast(values.dtype, dtype) or not values.size:
+        return
+    least, most = np.iinfo(dtype).min, int(np.iinfo(dtype).max)
+    wraps = np.fmin.reduce(values, None) <= least - 1 or np.fmax.reduce(values, None) >= most + 1
+    flat, n = values.ravel("K"), values.size * (values.dtype.kind == "f")
+    pieces = (flat[i : i + _PIECE] for i in range(0, n, _PIECE))
+    if wraps or any((np.abs(some - np.trunc(some)) > 0).any() for some in pieces):
+        expected = f"whole numbers from {least} to {most} for elements of {dtype}"
+        got = "others, which wrap" if wraps else "fractions, which are cut off"
+        warn(f"expected {expected}, got {got}")

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import sys
 from array import array
+from collections.abc import AsyncIterator, Iterator, Sequence
 from itertools import chain
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import zarr
+from zarr.abc.store import Store
 from zarr.storage import LocalStore, MemoryStore, ZipStore
+from zarr.types import AnyArray
 
 from n5zarr._zarr import sync
 from n5zarr.arrays.boxes import StoredChunks, TouchedBoxes, n_boxes, places_in, touched_boxes
@@ -19,15 +22,8 @@ from n5zarr.errors import N5UnrepresentableError, N5UnsupportedError
 from n5zarr.format.order import N5Tuple
 from n5zarr.storage.url import is_of_one_key
 from n5zarr.store.n5_store import N5Store
+from n5zarr.zarr_view.dataset_view import DatasetView
 from n5zarr.zarr_view.keys import ChunkNames
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterator, Sequence
-
-    from zarr.abc.store import Store
-    from zarr.types import AnyArray
-
-    from n5zarr.zarr_view.dataset_view import DatasetView
 
 FEW = 64
 """Units that are tried one by one instead of being listed."""
@@ -72,8 +68,12 @@ def stored_chunks(values: object, within: Sequence[slice] | None = None) -> Stor
         return None
     if first is not None:
         return listing._replace(rows=chain([first], rows))
-    # a web server without lists looks like an array without chunks; other stores may make theirs
-    is_sure = not isinstance(values, zarr.Array) or isinstance(values.store, _LISTING)
+    # a web server without lists looks like an array without chunks, but for its document
+    is_sure = (
+        not isinstance(values, zarr.Array)
+        or isinstance(values.store, _LISTING)
+        or any(each_key(values.store, values.path))
+    )
     return listing._replace(rows=()) if is_sure else None
 
 
@@ -120,8 +120,8 @@ def stored_blocks(
     """List the blocks of a dataset as chunks of its array; see :func:`stored_chunks`."""
     part = None  # of the grid
     if within is not None:
-        places = [*places_in(within, view.chunk_shape)]
-        part = list(view.with_other_axes(places, [*map(range, view.dataset.grid)]))
+        grid = [*map(range, view.dataset.grid)]
+        part = list(view.with_other_axes([*places_in(within, view.chunk_shape)], grid))
     axes = list(view.presented(N5Tuple(tuple(range(view.dataset.ndim)))))
     rows = stored_rows(ask, path, view.dataset.grid, part)
     return StoredChunks(view.chunk_shape, (some[:, axes] for some in rows))

@@ -8,12 +8,12 @@ setup an old one and an interval in it, both ends included. All vectors are in t
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from n5zarr.bigdataviewer.xml_text import whole_number
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
     from xml.etree.ElementTree import Element
 
 SPLIT = ("split.viewerimgloader", "split.multiresolutionimgloader", "split.imgloader")

@@ -11,6 +11,7 @@ of an ``ARGBType``.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
@@ -25,8 +26,6 @@ from n5zarr.bigdataviewer.xml_text import numbers_in, parsed_xml, whole_number
 from n5zarr.conventions.model import SetupView, range_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
     import numpy.typing as npt
 
 NEAR = 0.1

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from n5zarr.bigdataviewer.description import Description, parse_xml, problem_of
 from n5zarr.conventions.bdv import view_of
+from n5zarr.conventions.model import SetupView
 from n5zarr.format.path import join
 from n5zarr.storage.requests import FileThatNames, Steps, Warn
-
-if TYPE_CHECKING:
-    from n5zarr.conventions.model import SetupView
 
 _NOT_READ = "voxel sizes and positions are not those of BigDataViewer's XML beside the container"
 

@@ -7,18 +7,15 @@ from __future__ import annotations
 
 import math
 import re
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 import xarray as xr
 
+from n5zarr.bigdataviewer.registrations import View
 from n5zarr.bigdataviewer.user_views import ViewData, views_of_level
 from n5zarr.container.options import require
 from n5zarr.format.order import to_n5
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from n5zarr.bigdataviewer.registrations import View
 
 _DIGITS = 4  # of factors, as BigStitcher rounds them
 _NEAR = 1e-3  # elements of full resolution

@@ -19,14 +19,17 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, pairwise
-from typing import TYPE_CHECKING
 
+from n5zarr.bigdataviewer.description import Description, SetupSettings
 from n5zarr.bigdataviewer.finding import read_description
 from n5zarr.bigdataviewer.project import project_of, read_settings
+from n5zarr.bigdataviewer.registrations import View
 from n5zarr.bigdataviewer.views import Levels, described_views, find_views, moves
 from n5zarr.bigdataviewer.writing_xml import view_image
+from n5zarr.container.axes import Placed
 from n5zarr.container.options import require
 from n5zarr.conventions.bdv import read
 from n5zarr.conventions.describe import describe_setup
@@ -35,26 +38,19 @@ from n5zarr.conventions.levels import downsampling_factors
 from n5zarr.conventions.model import Axis, MisfitError, Node
 from n5zarr.errors import option_error
 from n5zarr.format.attributes import ATTRIBUTES_JSON
+from n5zarr.format.lenient_json import JSON
 from n5zarr.format.order import N5Tuple, present
 from n5zarr.format.path import join
 from n5zarr.format.raw_json import RawObject
 from n5zarr.images.display import with_display
 from n5zarr.images.image import Channel, Image, Images
 from n5zarr.images.ome import align_axes, series_metadata
+from n5zarr.images.source import ArraySource, SourceTree
 from n5zarr.images.stacked import stacked
 from n5zarr.store.info import ranges
+from n5zarr.store.n5_store import N5Store
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
-    from n5zarr.bigdataviewer.description import Description, SetupSettings
-    from n5zarr.bigdataviewer.registrations import View
-    from n5zarr.container.axes import Placed
-    from n5zarr.format.lenient_json import JSON
-    from n5zarr.images.source import ArraySource, SourceTree
-    from n5zarr.store.n5_store import N5Store
-
-    type _ArrayAndAxes = tuple[ArraySource | None, Sequence[Axis]]
+type _ArrayAndAxes = tuple[ArraySource | None, Sequence[Axis]]
 
 _BEFORE = (Axis(name="t", type="time"), Axis(name="c", type="channel"))
 

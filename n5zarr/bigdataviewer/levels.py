@@ -7,13 +7,18 @@ factors in ``s00/resolutions``. Files of partitions are linked from the first fi
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import product
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, override
+from typing import Any, NamedTuple, Protocol, override
 
 import numpy as np
+import zarr
+from zarr.abc.store import Store
 
+from n5zarr.bigdataviewer.loader import ViewImage
+from n5zarr.bigdataviewer.registrations import View
 from n5zarr.bigdataviewer.zarr_levels import (
     axis_order,
     factors_of,
@@ -26,22 +31,13 @@ from n5zarr.conventions.model import MisfitError
 from n5zarr.errors import N5FormatError, N5UnsupportedError, option_error
 from n5zarr.format.data_type import DataType
 from n5zarr.format.grid import automatic_block_size
+from n5zarr.format.lenient_json import JSON
 from n5zarr.format.order import CTuple, N5Tuple, to_n5
 from n5zarr.format.path import join, normalize_path
 from n5zarr.shown.made_datasets import MadeDataset
 from n5zarr.shown.zarr_datasets import open_zarr_array, read_node, zarr_dataset
 from n5zarr.storage.confined import confined
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    import zarr
-    from zarr.abc.store import Store
-
-    from n5zarr.bigdataviewer.loader import ViewImage
-    from n5zarr.bigdataviewer.registrations import View
-    from n5zarr.format.lenient_json import JSON
-    from n5zarr.tools.hdf5_file import Hdf5File
+from n5zarr.tools.hdf5_file import Hdf5File
 
 
 class StoredLevels(NamedTuple):

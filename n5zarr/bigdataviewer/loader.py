@@ -16,6 +16,7 @@ Paths of ``n5`` and ``zarr`` are parts of URIs, as is ``BasePath`` (spimdata
 from __future__ import annotations
 
 import re
+from collections.abc import Collection, Mapping, Sequence
 from itertools import product
 from posixpath import join
 from typing import TYPE_CHECKING, NamedTuple
@@ -25,7 +26,6 @@ from n5zarr.bigdataviewer.boxes import SPLIT, SplitBox, boxes_in
 from n5zarr.format.foreign import format_of_name
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
     from xml.etree.ElementTree import Element
 
 

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 import warnings
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 from uuid import uuid4
 
 import numpy as np
 import xarray as xr
 
 from n5zarr._zarr import xarray_indexing
+from n5zarr.bigdataviewer.description import Description
 from n5zarr.bigdataviewer.finding import read_description
 from n5zarr.bigdataviewer.project import XmlFile, project_of, read_project, xml_file
 from n5zarr.bigdataviewer.stacked_views import StackedViews
@@ -21,6 +23,7 @@ from n5zarr.bigdataviewer.views import Levels, SetupLevel, described_views, find
 from n5zarr.container.options import require
 from n5zarr.errors import N5Warning, option_error
 from n5zarr.format.grid import join_blocks
+from n5zarr.format.order import AxisOrder
 from n5zarr.format.path import normalize_path
 from n5zarr.metadata.geometry import warn_of_problems
 from n5zarr.storage.asking_once import asking_once
@@ -28,15 +31,9 @@ from n5zarr.storage.not_found import NotFoundError
 from n5zarr.storage.place import Backend, Location, Place, place_of
 from n5zarr.store.locating import locate
 from n5zarr.store.missing_nodes import existing_node
+from n5zarr.store.n5_store import N5Store
 from n5zarr.xarray.lazy_arrays import preferred_chunks
 from n5zarr.xarray.positions import coordinate
-
-if TYPE_CHECKING:
-    import os
-
-    from n5zarr.bigdataviewer.description import Description
-    from n5zarr.format.order import AxisOrder
-    from n5zarr.store.n5_store import N5Store
 
 # names of coordinates and variables in the tree
 _NAMES = {"data", "present", "setup", "setup_name", "timepoint", "x", "y", "z"}

@@ -29,18 +29,15 @@ from __future__ import annotations
 
 import math
 import re
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+from xml.etree import ElementTree
 from xml.sax.saxutils import escape, quoteattr
 
 from n5zarr.bigdataviewer.loader import base_path_in
 from n5zarr.bigdataviewer.xml_text import parsed_xml, with_children
 from n5zarr.errors import N5FormatError, N5UnsupportedError, option_error
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-    from xml.etree import ElementTree
-
-    from n5zarr.format.lenient_json import JSON
+from n5zarr.format.lenient_json import JSON
 
 CONTAINER = "interestpoints.n5"
 POINTS: dict[str, JSON] = {"pointcloud": "1.0.0", "type": "list", "list version": "1.0.0"}

@@ -6,10 +6,11 @@ import posixpath
 import re
 import stat
 import warnings
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, Self
+from typing import NamedTuple, Self
 from urllib.parse import quote
 
 from n5zarr.bigdataviewer.description import (
@@ -25,9 +26,11 @@ from n5zarr.bigdataviewer.point_lists import labels_in
 from n5zarr.bigdataviewer.shown_as_n5 import BdvImages
 from n5zarr.bigdataviewer.split import N5Views, SplitViews
 from n5zarr.bigdataviewer.views import names_of, views_without_images
+from n5zarr.codecs.buffers import BufferLike
 from n5zarr.container.options import require
 from n5zarr.conventions.bdv import setup_of
 from n5zarr.errors import N5Warning, option_error
+from n5zarr.format.lenient_json import JSON
 from n5zarr.format.path import join
 from n5zarr.storage.opening import open_storage
 from n5zarr.storage.place import Place, place_of
@@ -39,12 +42,6 @@ from n5zarr.store.locating import Located
 from n5zarr.store.location import named_root
 from n5zarr.store.n5_store import N5Store
 from n5zarr.tools.hdf5_file import hdf5_file
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    from n5zarr.codecs.buffers import BufferLike
-    from n5zarr.format.lenient_json import JSON
 
 # options of s3fs that say who asks
 _CREDENTIALS = {"anon", "key", "secret", "token", "username", "password", "profile", "session"}

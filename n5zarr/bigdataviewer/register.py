@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from n5zarr.bigdataviewer.description import Description, parse_xml
 from n5zarr.bigdataviewer.project import XmlFile, described
@@ -20,10 +21,6 @@ from n5zarr.container.options import require
 from n5zarr.errors import ErrorsAt, option_error
 from n5zarr.storage.place import Backend, Location, place_of
 from n5zarr.store.info import ranges
-
-if TYPE_CHECKING:
-    import numpy.typing as npt
-
 
 type Given = npt.ArrayLike | Sequence[tuple[str, npt.ArrayLike]]
 type Registrations = Mapping[Any, Given]

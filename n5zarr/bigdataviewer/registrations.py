@@ -7,6 +7,7 @@ of which the last one is applied first. Together they map elements of full resol
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable, Mapping, Sequence
 from functools import reduce
 from typing import TYPE_CHECKING, NamedTuple
 from xml.etree import ElementTree
@@ -26,8 +27,6 @@ from n5zarr.bigdataviewer.xml_text import (
 from n5zarr.errors import option_error
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-
     import numpy.typing as npt
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING, Literal
 from n5zarr.bigdataviewer.images import project_images, with_setups
 from n5zarr.bigdataviewer.point_lists import base_path, labels_in
 from n5zarr.bigdataviewer.project import Project, XmlFile, described, project_of, xml_file
+from n5zarr.bigdataviewer.registrations import View
 from n5zarr.bigdataviewer.writing_xml import n5_loader, ome_loader, with_loader
 from n5zarr.bigdataviewer.xml_text import elements_at
 from n5zarr.container.options import check_option, require
@@ -17,16 +19,14 @@ from n5zarr.conventions.bdv import view_of
 from n5zarr.errors import ErrorsAt
 from n5zarr.images.find import ome_tree, warn_of
 from n5zarr.images.ome import DEFAULT_VERSION, OME_FORMATS, OmeVersion
+from n5zarr.images.source import SourceTree
 from n5zarr.storage.opening import open_storage
+from n5zarr.storage.place import Place
 from n5zarr.tools.convert.copies import FileCopy, Folder
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
     from xml.etree.ElementTree import Element
 
-    from n5zarr.bigdataviewer.registrations import View
-    from n5zarr.images.source import SourceTree
-    from n5zarr.storage.place import Place
 
 type ProjectFormat = Literal["n5", "ome-zarr"]
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import product
 from typing import TYPE_CHECKING
 from xml.etree import ElementTree
@@ -21,12 +22,11 @@ from n5zarr.bigdataviewer.registrations import View, view_in
 from n5zarr.bigdataviewer.views import names_of
 from n5zarr.bigdataviewer.xml_text import parsed_xml, whole_number
 from n5zarr.store.info import ranges
+from n5zarr.tools.validate.findings import Severity
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from xml.etree.ElementTree import Element
 
-    from n5zarr.tools.validate.findings import Severity
 
 type Problem = tuple[Severity, str]
 """How bad a problem is, and where it is, what was expected, what is there, and the way out.

@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import json
 import re
-from typing import TYPE_CHECKING, Any, override
+from collections.abc import Mapping, Sequence
+from typing import Any, override
 
 from n5zarr.bigdataviewer.levels import NO_LEVELS, StoredLevels, ViewLevels
+from n5zarr.bigdataviewer.registrations import View
 from n5zarr.conventions.bdv import write_setup, write_timepoint
 from n5zarr.errors import N5Error
+from n5zarr.format.lenient_json import JSON
 from n5zarr.shown.made_datasets import MadeDataset, MadeDatasets
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from n5zarr.bigdataviewer.registrations import View
-    from n5zarr.format.lenient_json import JSON
 
 _NUMBER = "(0|[1-9][0-9]{0,9})"
 _SETUP = re.compile(f"setup{_NUMBER}")

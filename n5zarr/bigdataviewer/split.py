@@ -6,14 +6,20 @@ placed by its factors, as there, also if its first element begins before the box
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product
-from typing import TYPE_CHECKING, Any, override
+from typing import Any, override
 
+import numpy as np
+
+from n5zarr.bigdataviewer.boxes import SplitBox
 from n5zarr.bigdataviewer.levels import NO_LEVELS, StoredLevels, ViewLevels
+from n5zarr.bigdataviewer.registrations import View
 from n5zarr.conventions.levels import downsampling_factors, factors_in_json
 from n5zarr.conventions.model import MisfitError, Node, level_of
 from n5zarr.errors import option_error
+from n5zarr.format.lenient_json import JSON
 from n5zarr.format.order import N5Tuple, to_c
 from n5zarr.format.path import join
 from n5zarr.shown.made_datasets import MadeDataset
@@ -21,15 +27,6 @@ from n5zarr.shown.zarr_datasets import open_zarr_array, zarr_dataset
 from n5zarr.storage.confined import confined
 from n5zarr.store.n5_store import N5Store
 from n5zarr.zarr_view.dataset_view import DatasetView
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    import numpy as np
-
-    from n5zarr.bigdataviewer.boxes import SplitBox
-    from n5zarr.bigdataviewer.registrations import View
-    from n5zarr.format.lenient_json import JSON
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, override
 
 import numpy as np
@@ -12,14 +13,12 @@ from zarr.storage import StorePath
 from n5zarr._zarr import xarray_indexing
 from n5zarr.arrays.group import as_zarr, with_fast_path
 from n5zarr.arrays.placing import memory_of
+from n5zarr.bigdataviewer.views import SetupLevel
+from n5zarr.store.n5_store import N5Store
 from n5zarr.xarray.lazy_arrays import LazyArray
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
     from n5zarr._zarr import ExplicitIndexer
-    from n5zarr.bigdataviewer.views import SetupLevel
-    from n5zarr.store.n5_store import N5Store
 
 _indexing = xarray_indexing()
 

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 import posixpath
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property, lru_cache
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import pandas as pd
 import zarr
 from zarr.storage import StorePath
+from zarr.types import AnyArray
 
 from n5zarr.arrays.opening import open_array
 from n5zarr.arrays.placing import read_on_host
@@ -39,6 +41,7 @@ from n5zarr.errors import ErrorsAt, N5Error, N5FormatError, N5UnsupportedError
 from n5zarr.format.attributes import GroupAttributes
 from n5zarr.format.order import to_n5
 from n5zarr.format.path import join
+from n5zarr.storage.interface import Storage
 from n5zarr.storage.opening import open_storage
 from n5zarr.storage.place import Backend, Location, Place, place_of
 from n5zarr.storage.requests import List, read_key, request_each
@@ -46,13 +49,6 @@ from n5zarr.store.locating import open_container
 from n5zarr.store.missing_nodes import existing_node
 from n5zarr.store.n5_store import N5Store
 from n5zarr.zarr_view.dataset_view import DatasetView
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-
-    from zarr.types import AnyArray
-
-    from n5zarr.storage.interface import Storage
 
 LIST_COLUMNS = ["timepoint", "setup", "label"]
 OTHER_COLUMNS = ["corresponding_timepoint", "corresponding_setup", "corresponding_label"]

@@ -5,21 +5,19 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise, product
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import xarray as xr
 
 from n5zarr.container.options import require
+from n5zarr.conventions.model import Axis
 from n5zarr.errors import option_error
 from n5zarr.format.grid import automatic_block_size
 from n5zarr.images.source import ArraySource, Values
 from n5zarr.xarray.positions import even_axis
 
-if TYPE_CHECKING:
-    from n5zarr.conventions.model import Axis
-
-    type Data = xr.DataTree | xr.Dataset | xr.DataArray | Mapping[Any, Any]
+type Data = xr.DataTree | xr.Dataset | xr.DataArray | Mapping[Any, Any]
 
 _SPACE = ("z", "y", "x")
 ENTITIES = ("illumination", "channel", "tile", "angle")

@@ -8,14 +8,16 @@ multiview-reconstruction 8.0, 58d0e65: ``AllenOMEZarrProperties``, ``InterestPoi
 from __future__ import annotations
 
 import math
+import os
 import posixpath
 from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
 
 from n5zarr.bigdataviewer.description import Setup, problem_of
 from n5zarr.bigdataviewer.point_lists import CONTAINER, PACKED_CONTAINER, base_path, listed_in
 from n5zarr.bigdataviewer.project import Project, XmlFile, read_project, xml_file
+from n5zarr.bigdataviewer.registrations import View
 from n5zarr.bigdataviewer.rules import Problem, problems_in
 from n5zarr.bigdataviewer.shown_as_n5 import BdvImages
 from n5zarr.bigdataviewer.views import names_of
@@ -24,21 +26,15 @@ from n5zarr.errors import N5Error, N5UnsupportedError
 from n5zarr.format.attributes import ATTRIBUTES_JSON, DatasetAttributes
 from n5zarr.format.data_type import DataType
 from n5zarr.format.path import join
+from n5zarr.storage.place import Place
 from n5zarr.storage.requests import read_each, read_key
 from n5zarr.store.locating import Located
 from n5zarr.store.location import named_root
 from n5zarr.store.n5_store import N5Store
+from n5zarr.tools.jobs.run import RunOptions
 from n5zarr.tools.validate.check import ContainerCheck, check_of
 from n5zarr.tools.validate.findings import Finding, Severity, finding
 from n5zarr.tools.validate.gaps import Gaps
-
-if TYPE_CHECKING:
-    import os
-    from collections.abc import Iterator, Sequence
-
-    from n5zarr.bigdataviewer.registrations import View
-    from n5zarr.storage.place import Place
-    from n5zarr.tools.jobs.run import RunOptions
 
 _TYPES = {kind.value for kind in DataType if kind.is_numeric}
 _LARGEST = 2**31 - 1  # elements of an array in Java

@@ -5,29 +5,26 @@ from __future__ import annotations
 import re
 import warnings
 from collections import Counter
+from collections.abc import Sequence
 from itertools import product
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
+from n5zarr.bigdataviewer.description import Description
+from n5zarr.bigdataviewer.registrations import View
 from n5zarr.container.axes import Placed, read_placed
+from n5zarr.container.memory import Node
 from n5zarr.conventions.bdv import view_of
 from n5zarr.errors import N5Warning
 from n5zarr.format.attributes import ATTRIBUTES_JSON, GroupAttributes
 from n5zarr.format.path import join
 from n5zarr.shown.made_datasets import MadeDatasets
 from n5zarr.storage.not_found import NotFoundError
+from n5zarr.storage.place import Place
 from n5zarr.storage.requests import List, Steps, read_each
 from n5zarr.store.info import ranges
 from n5zarr.store.locating import Located
+from n5zarr.store.n5_store import N5Store
 from n5zarr.zarr_view.dataset_view import DatasetView
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from n5zarr.bigdataviewer.description import Description
-    from n5zarr.bigdataviewer.registrations import View
-    from n5zarr.container.memory import Node
-    from n5zarr.storage.place import Place
-    from n5zarr.store.n5_store import N5Store
 
 _MOST_LOOKED_AT = 1000  # views
 _MOST_NAMED = 20

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Literal, Self
 
 import numpy as np
+import numpy.typing as npt
 
 from n5zarr.bigdataviewer.description import NEAR, Setup
 from n5zarr.bigdataviewer.given_levels import GivenLevel, levels_in
@@ -17,6 +19,8 @@ from n5zarr.bigdataviewer.registrations import View, ViewTransform
 from n5zarr.bigdataviewer.resave import ProjectFormat, new_project
 from n5zarr.bigdataviewer.user_views import (
     ENTITIES,
+    Data,
+    ViewData,
     arrays_in,
     names_of_setups,
     numbers_of_entities,
@@ -28,8 +32,10 @@ from n5zarr.conventions.bdv import write_setup, write_timepoint
 from n5zarr.conventions.levels import factors_in_json
 from n5zarr.conventions.model import Axis
 from n5zarr.errors import ErrorsAt
+from n5zarr.format.lenient_json import JSON
 from n5zarr.format.order import to_c, to_n5
 from n5zarr.images.find import ome_tree
+from n5zarr.images.ome import OmeVersion
 from n5zarr.images.source import ArraySource, SourceTree
 from n5zarr.storage.place import Backend, Location, place_of
 from n5zarr.tools.convert.places import open_destination
@@ -42,14 +48,8 @@ from n5zarr.tools.pyramid.model import PyramidOptions, choose_levels
 from n5zarr.xarray.lazy_arrays import check_not_read
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
     from xml.etree.ElementTree import Element
 
-    import numpy.typing as npt
-
-    from n5zarr.bigdataviewer.user_views import Data, ViewData
-    from n5zarr.format.lenient_json import JSON
-    from n5zarr.images.ome import OmeVersion
 
 _NO_UNIT = "pixel"
 

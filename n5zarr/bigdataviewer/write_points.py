@@ -6,7 +6,8 @@ Everything is checked before anything is written.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -34,14 +35,10 @@ from n5zarr.bigdataviewer.stored_points import (
 )
 from n5zarr.container.options import require
 from n5zarr.errors import ErrorsAt
+from n5zarr.format.lenient_json import JSON
 from n5zarr.format.path import join, normalize_path
 from n5zarr.storage.place import Backend, Location, place_of
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
-    from n5zarr.format.lenient_json import JSON
-    from n5zarr.store.n5_store import N5Store
+from n5zarr.store.n5_store import N5Store
 
 _BLOCK = 300_000  # points in a block, like BigStitcher
 _GZIP: dict[str, JSON] = {"type": "gzip", "useZlib": False, "level": -1}  # Java's default

@@ -8,20 +8,16 @@ All vectors are in the order x, y, z.
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import chain
-from typing import TYPE_CHECKING
 from urllib.parse import quote
 from xml.etree import ElementTree
 
+from n5zarr.bigdataviewer.description import Setup
 from n5zarr.bigdataviewer.loader import LEFT_IN_PATHS
 from n5zarr.bigdataviewer.registrations import View, ViewTransform, registration_element
 from n5zarr.bigdataviewer.xml_text import elements_at, indented, numbers_text, parsed_xml, replaced
 from n5zarr.errors import option_error
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping, Sequence
-
-    from n5zarr.bigdataviewer.description import Setup
 
 _LOADER = "SpimData/SequenceDescription/ImageLoader"
 _BASE = "SpimData/BasePath"

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
 from xml.etree import ElementTree
 from xml.parsers import expat
 
 from n5zarr.errors import option_error
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
 
 _TAG = re.compile(rb"""<[^"'>\0]*(?:"[^"]*"[^"'>\0]*|'[^']*'[^"'>\0]*)*>""")
 

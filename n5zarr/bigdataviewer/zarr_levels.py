@@ -12,18 +12,14 @@ place there; ``indicies`` count in this order.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
 
+from n5zarr.bigdataviewer.loader import ViewImage
 from n5zarr.conventions.levels import entries_in, path_of
 from n5zarr.conventions.model import MisfitError, items_of, mapping
+from n5zarr.format.lenient_json import JSON
 from n5zarr.format.order import to_c, to_n5
 from n5zarr.images.ome_documents import UNNAMED_AXES, image_as_05
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from n5zarr.bigdataviewer.loader import ViewImage
-    from n5zarr.format.lenient_json import JSON
 
 _DIGITS = 4  # to which Java rounds factors
 _BY_TYPE = {"time": "t", "channel": "c"}

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import gc
+from collections.abc import Callable, Mapping
+from functools import partial
 from importlib import import_module
 from typing import Annotated, Any, override
 
@@ -45,38 +47,13 @@ _OF_NWB = {"": {"convert": "convert.convert_nwb"}}
 _HELP: dict[str, Any] = {"help_option_names": ["-h", "--help"]}
 
 
-class Commands(Mapping[str, Any]):
-    """The commands of a group by name, each made when it is first asked for.
-
-    So a command starts without the modules that only others need.
-    """
-
-    def __init__(self, panels: Mapping[str, Mapping[str, str]], groups: Mapping[str, Any]) -> None:
-        self._panels = {
-            name: (panel, place) for panel, of in panels.items() for name, place in of.items()
-        }
-        self._groups = tuple(groups)
-        self._made = {**groups}
-
-    @override
-    def __getitem__(self, name: str) -> Any:
-        if name not in self._made:
-            self._made[name] = _command_at(name, *self._panels[name])
-        return self._made[name]
-
-    @override
-    def __iter__(self) -> Iterator[str]:
-        return iter((*self._panels, *self._groups))
-
-    @override
-    def __len__(self) -> int:
-        return len(self._panels) + len(self._groups)
-
-
 def _command_at(name: str, panel: str, place: str) -> Any:
     """Make a command of the function at a place in this package."""
     module, _, function = place.partition(".")
     called = getattr(import_module(f"n5zarr.cli.{module}"), function)
+    if not gc.isenabled():  # as main leaves it: what is imported is no garbage, even at the end
+        gc.freeze()
+        gc.enable()
     single = typer.Typer(add_completion=False, context_settings=_HELP)
     single.command(name, rich_help_panel=panel)(command(called))
     made = get_command(single)
@@ -88,30 +65,57 @@ def _fill_lines(made: Any) -> None:
     paragraphs = (made.help or "").split("\n\n")
     # rich keeps the ends of lines in all paragraphs but the first
     made.help = "\n\n".join(" ".join(text.split()) for text in paragraphs)
-    _give_width(made, typer.Context(made, **_HELP))
+    _ready(made, typer.Context(made, **_HELP))
 
 
-def _give_width(command: Any, ctx: Any) -> None:
-    """Leave the column of values to the help of those options that take none."""
+def _ready(command: Any, ctx: Any) -> None:
     for param in (*command.params, command.get_help_option(ctx)):
         if getattr(param, "is_flag", False):
-            param.metavar = ""
+            param.metavar = ""  # leave the column of values to the help of other options
+        if not isinstance(param.process_value, partial):
+            param.process_value = partial(_value, param, param.process_value)
+
+
+def _value(param: Any, process: Callable[[Any, Any], Any], ctx: Any, given: Any) -> Any:
+    """Return the value of a parameter; typer imports pydantic to cast it, which takes long.
+
+    Arguments are texts, and defaults have their types already.
+    """
+    is_text = isinstance(given, str) and param.param_type_name == "argument"
+    is_cast = is_text or isinstance(given, bool) or given == param.default
+    if param.required if given is None else not is_cast:
+        return process(ctx, given)
+    value = () if given is None and (param.multiple or param.nargs == -1) else given
+    return value if param.callback is None else param.callback(ctx, param, value)
 
 
 class _Group(TyperGroup):
-    """A group of commands whose help fills its lines."""
+    """A group of commands, each made when it is first asked for, whose help fills its lines.
+
+    So a command starts without the modules that only others need.
+    """
 
     panels: Mapping[str, Mapping[str, str]] = _PANELS
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings)
-        made: Any = Commands(self.panels, self.commands)
-        self.commands = made
+        places = {
+            name: (name, panel, place)
+            for panel, of in self.panels.items()
+            for name, place in of.items()
+        }
+        self.commands: dict[str, Any] = {**places, **self.commands}
         _fill_lines(self)
 
     @override
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        if isinstance(found := self.commands.get(cmd_name), tuple):
+            self.commands[cmd_name] = found = _command_at(*found)
+        return found
+
+    @override
     def get_params(self, ctx: Any) -> Any:
-        _give_width(self, ctx)  # the options for completion are added late
+        _ready(self, ctx)  # the options for completion are added late
         return super().get_params(ctx)
 
 

@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import asdict, dataclass
 from inspect import Parameter, Signature, signature
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import typer
+from rich.console import RenderableType
 
 from n5zarr.cli.messages import complain, is_quiet, print_json, print_text
 from n5zarr.cli.options import AsJson, Debug, Quiet, Verbose
 from n5zarr.cli.progress import progress_bar
 from n5zarr.errors import N5Error, N5Warning
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
-
-    from rich.console import RenderableType
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 import warnings
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
+from rich.console import RenderableType
 from rich.table import Column, Table
 from rich.text import Text
 
@@ -20,17 +21,12 @@ from n5zarr.cli.many import outputs_of, run_each
 from n5zarr.cli.messages import next_step
 from n5zarr.cli.options import ACCESS, AsJson, Progress, options_of
 from n5zarr.format.path import join
-from n5zarr.storage.not_found import NotFoundError, local_root_message
-from n5zarr.storage.url import is_url, local_path
 from n5zarr.store.info import bytes_text, counted
+from n5zarr.tools.jobs.reports import Report
+from n5zarr.tools.nwb_places import places_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
-    from rich.console import RenderableType
-
     from n5zarr import Conversion, Pyramid, PyramidLevel
-    from n5zarr.tools.jobs.reports import Report
 
 _MOST_ROWS = 20
 _OF_DESTINATION = ("destination_options", "destination_backend")
@@ -91,7 +87,8 @@ def convert(
         return run_each(places, work, given, quiet=as_json)
     source, destination = places
     done = _convert(source, destination, given)
-    return Result(value=done, text=_text(done, given.get("part")))
+    text = _text(done, given.get("part"))
+    return Result(value=done, text=text, status=int(done.same_places is False))
 
 
 def _convert(source: str, destination: str, given: Mapping[str, Any]) -> Conversion:
@@ -113,8 +110,10 @@ def _convert_into(
         if was_checked:
             state = "compared" if verify else "finished"
             return "ok", f"{outputs[source]} was {state} by an earlier run, and not read again"
-    *_, text = _text(_convert(*places, {**options, "report": report}), None)
-    return "ok", str(text)
+    done = _convert(*places, {**options, "report": report})
+    *_, text = _text(done, given.get("part"))
+    status = "part" if given.get("part") else "ok"
+    return "problems" if done.same_places is False else status, str(text)
 
 
 def _was_finished(places: tuple[str, str], options: Mapping[str, Any]) -> bool:
@@ -148,16 +147,12 @@ def _text(done: Conversion, part: str | None) -> Iterator[RenderableType]:
     yield table
     if len(done.arrays) > _MOST_ROWS:
         yield f"... and {len(done.arrays) - _MOST_ROWS} more"
-    text = f"{done.destination}: {counted(len(done.arrays), 'array')}, {bytes_text(done.n_bytes)}"
-    if done.dry_run:
-        yield f"{text} of elements, not written"
-    elif part is not None:
+    if part is not None and not done.dry_run:
         n_written = sum(array.n_written for array in done.arrays)
-        yield f"{done.destination}: {counted(n_written, 'chunk')} written, in {done.seconds:.1f} s"
-        yield next_step(part)
+        written = f"{done.destination}: {counted(n_written, 'chunk')} written"
+        yield f"{written}, in {done.seconds:.1f} s; {next_step(part)}"
     else:
-        checked = ", equal to the source" if done.verified else ""
-        yield f"{text}, in {done.seconds:.1f} s{checked}"
+        yield str(done)
 
 
 _WAYS = {
@@ -302,9 +297,7 @@ def convert_nwb(
     DESTINATION appears only when it is complete and verified: every group, dataset, link,
     attribute, data type, value and specification. Targets of links into other files are copied.
     """
-    path = Path(local_path(source)).expanduser()
-    if not is_url(source) and not path.exists():  # hdmf and pynwb take seconds to import
-        raise NotFoundError(local_root_message(path))
+    places_of(source, destination, to, overwrite=overwrite)  # hdmf takes seconds to import
     from n5zarr import hdmf  # noqa: PLC0415 - the extra may be missing
 
     hdmf.convert(source, destination, to=to, overwrite=overwrite, verify=verify, progress=progress)

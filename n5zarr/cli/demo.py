@@ -5,9 +5,10 @@ from __future__ import annotations
 import io
 import json
 import tempfile
+from collections.abc import Iterable, Iterator
 from contextlib import chdir, redirect_stdout
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import numpy as np
 import typer
@@ -19,9 +20,6 @@ from n5zarr.cli.messages import print_text
 from n5zarr.cli.tree import print_tree
 from n5zarr.errors import N5MissingDependencyError, option_error
 from n5zarr.metadata import inspect
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
 
 _READING = (
     "path = n5zarr.sample_path()",

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 import n5zarr
 from n5zarr.cli.command import Result
 from n5zarr.cli.options import options_of
-from n5zarr.store.info import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from n5zarr.tools.diff.arrays import ArrayDifference
     from n5zarr.tools.diff.model import Comparison, Difference
 
@@ -44,12 +42,7 @@ def diff(**given: Any) -> Result:
 def _lines(found: Comparison) -> Iterator[str]:
     for difference in found.differences:
         yield from _described(difference)
-    n = len(found.differences)
-    n_images, n_groups = found.n_images, found.n_groups
-    above = counted(n_images, "image") if n_images else counted(n_groups, "group")
-    nodes = f"{above} and {counted(found.n_arrays, 'array')} compared"
-    elements = f", {found.n_elements} elements" if found.n_elements else ", no values"
-    yield f"{counted(n, 'difference') if n else 'equal'}: {nodes}{elements}"
+    yield str(found)
 
 
 def _described(difference: Difference) -> Iterator[str]:

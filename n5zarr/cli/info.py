@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
@@ -20,10 +22,6 @@ from n5zarr.metadata import inspect
 from n5zarr.store.info import bytes_text, ranges, rows
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    from rich.console import RenderableType
-
     from n5zarr import BlockStatistics
 
 _MOST_CHILDREN = 1000  # of a group that is read

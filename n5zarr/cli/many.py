@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
 from errno import EDQUOT, ENOSPC
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rich.text import Text
 
@@ -16,12 +17,9 @@ from n5zarr.storage.secrets import named
 from n5zarr.store.info import counted
 from n5zarr.tools.jobs.reports import Report, new_report
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+type Work = Callable[[str, Report | None], tuple[str, str]]
 
-    type Work = Callable[[str, Report | None], tuple[str, str]]
-
-_STYLES = {"ok": "green", "problems": "yellow", "failed": "bold red"}
+_STYLES = {"ok": "green", "part": "cyan", "problems": "yellow", "failed": "bold red"}
 
 
 def run_each(locations: Sequence[str], work: Work, given: dict[str, Any], *, quiet: bool) -> Result:
@@ -32,7 +30,8 @@ def run_each(locations: Sequence[str], work: Work, given: dict[str, Any], *, qui
     locations : sequence of str
         The locations.
     work : callable
-        Takes a location and the report; returns ``"ok"`` or ``"problems"``, and what to say.
+        Takes a location and the report; returns ``"ok"``, ``"part"`` or ``"problems"``, and what
+        to say.
     given : dict
         The options of the user, of which ``report`` is taken.
     quiet : bool
@@ -60,13 +59,13 @@ def run_each(locations: Sequence[str], work: Work, given: dict[str, Any], *, qui
         except OSError as err:  # a full disk
             problems.append(err)
     counts = {name: sum(each["status"] == name for each in done) for name in _STYLES}
-    said = {"problems": "with problems"}
+    said = {"problems": "with problems", "part": "in part"}
     summary = [f"{count} {said.get(name, name)}" for name, count in counts.items() if count]
     return Result(
         value={"locations": done, **counts},
         text=[f"{counted(len(done), 'location')}: {', '.join(summary)}"],
         problems=problems,
-        status=int(counts["ok"] < len(done)),
+        status=int(counts["ok"] + counts["part"] < len(done)),
     )
 
 

@@ -6,9 +6,10 @@ import io
 import json
 import re
 import sys
+from collections.abc import Iterator
 from contextvars import ContextVar
 from functools import lru_cache
-from typing import TYPE_CHECKING, TextIO, override
+from typing import TextIO, override
 
 import typer
 from rich.cells import cell_len
@@ -17,10 +18,6 @@ from rich.segment import Segment
 from rich.text import Text
 
 from n5zarr.format.raw_json import strict
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
 
 # C0 except tab and end of line, C1, characters that reverse the direction of text, and surrogates
 _CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import signal
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
 
 from n5zarr.cli.messages import console, is_quiet
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
 
 
 @contextmanager

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import webbrowser
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Annotated, Any
 from urllib.parse import quote
@@ -19,8 +20,6 @@ from n5zarr.format.path import join
 from n5zarr.viewing.snippets import for_fsspec
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
     from n5zarr import NeuroglancerView, Server
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -17,8 +18,6 @@ from n5zarr.storage.writing import FileWriter
 from n5zarr.viewing.thumbnail import SIZES, draw_images
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from PIL.Image import Image as Picture
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from collections.abc import Iterable, Mapping
+from typing import Annotated, Any
 
 import typer
 from rich.text import Text
@@ -14,9 +15,6 @@ from n5zarr.metadata import inspect
 from n5zarr.storage.asking_once import asking_once
 from n5zarr.storage.secrets import named
 from n5zarr.store.info import bytes_text, names_of_axes
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
 
 _MOST_LINES = 200  # by default
 _HINT = "Not all: --limit 0 shows all, --match GLOB a part, --depth 1 the first level."

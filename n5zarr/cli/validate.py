@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
+from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
@@ -20,14 +22,10 @@ from n5zarr.format.grid import block_path
 from n5zarr.format.order import N5Tuple
 from n5zarr.storage.secrets import named
 from n5zarr.store.info import counted
+from n5zarr.tools.jobs.reports import Report
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
-
-    from rich.console import RenderableType
-
     from n5zarr import Finding, Validation
-    from n5zarr.tools.jobs.reports import Report
 
 _STYLES = {"error": "bold red", "warning": "yellow", "note": "dim"}
 _NODES = 5  # of one kind of finding, each with a row of its own

@@ -1,21 +1,18 @@
-"""Make the line of ``n5zarr --version``, also where the extra of the command line is missing."""
+"""Make the line of ``n5zarr --version``, without what is slow to import or may be missing."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from importlib import import_module
 
 import n5zarr
-from n5zarr.rooms import Door
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-
-_IS_COMPILED: Door[Callable[[], bool]] = Door("speed", "is compiled")
 
 
 def version_line() -> str:
     """Name the version, and say whether the kernel is compiled, on which the speed depends."""
-    is_compiled = _IS_COMPILED.found()
-    compiled = "with" if is_compiled is not None and is_compiled() else "without"
+    try:
+        import_module("n5zarr.fast._kernel")
+    except ImportError:  # it was not built, or the room is not there
+        compiled = "without"
+    else:
+        compiled = "with"
     return f"n5zarr {n5zarr.__version__} ({compiled} the compiled kernel)"

@@ -14,21 +14,18 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from operator import ge
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from n5zarr.codecs.buffers import BufferLike
 from n5zarr.codecs.compress import codec_of, decompress, decompress_all
 from n5zarr.codecs.shard import check_no_shard
 from n5zarr.codecs.strings import join_bytes, join_strings, split_strings
 from n5zarr.errors import N5BlockError
 from n5zarr.format.block import MAX_ARRAY_NDIM, MAX_BLOCK_BYTES, BlockHeader, BlockMode
+from n5zarr.format.compression import Compression
 from n5zarr.format.data_type import DataType
 from n5zarr.format.order import CTuple, N5Tuple, to_c, to_n5
-
-if TYPE_CHECKING:
-    from n5zarr.codecs.buffers import BufferLike
-    from n5zarr.format.compression import Compression
 
 _MOST_TEXT = 2**22
 """Bytes of text that any block may hold: some programs write another count to the header."""

@@ -13,8 +13,9 @@ shuffle of that.
 from __future__ import annotations
 
 import struct
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from types import ModuleType
 
 import numcodecs.blosc as library
 
@@ -22,12 +23,7 @@ from n5zarr.codecs.buffers import BufferLike, Scratch, damaged, max_unpacked
 from n5zarr.codecs.compression import Codec
 from n5zarr.errors import N5UnsupportedError, import_optional
 from n5zarr.format.compression import Blosc
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from types import ModuleType
-
-    from n5zarr.format.lenient_json import JSON
+from n5zarr.format.lenient_json import JSON
 
 _HEADER = struct.Struct(
     "<BBBBIII"

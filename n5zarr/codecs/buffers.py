@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
 from n5zarr.errors import N5BlockError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
 
 REUSED = 2**26  # bytes; larger blocks get new memory, which no thread keeps
 _FIRST, _PIECE = 2**9, 2**16  # bytes of input or surplus output per call of a decompressor

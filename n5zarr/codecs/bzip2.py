@@ -7,16 +7,12 @@ size, and the format has no mode for uncompressed data.
 from __future__ import annotations
 
 import bz2
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
 
 from n5zarr.codecs.buffers import BufferLike, Streams, damaged, read_streams
 from n5zarr.codecs.compression import Codec
 from n5zarr.format.compression import Bzip2
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from n5zarr.format.lenient_json import JSON
+from n5zarr.format.lenient_json import JSON
 
 _MAGIC = b"BZh"
 _END_MARK = 0x177245385090

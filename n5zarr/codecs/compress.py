@@ -5,11 +5,13 @@ See `n5zarr.codecs.compression` for the interface of a codec, and how to add one
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, cast
+from collections.abc import Mapping
+from typing import cast
 
 from n5zarr.codecs.blosc import BloscCodec
 from n5zarr.codecs.buffers import REUSED, BufferLike, Scratch, damaged
 from n5zarr.codecs.bzip2 import Bzip2Codec
+from n5zarr.codecs.compression import Codec
 from n5zarr.codecs.gzip import GzipCodec
 from n5zarr.codecs.jpeg import JpegCodec
 from n5zarr.codecs.lz4 import Lz4Codec
@@ -18,12 +20,7 @@ from n5zarr.codecs.xz import LzmaCodec, XzCodec
 from n5zarr.codecs.zstd import ZstdCodec
 from n5zarr.errors import N5AttributesError, N5BlockError
 from n5zarr.format.compression import Compression, Raw, parse_compression
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from n5zarr.codecs.compression import Codec
-    from n5zarr.format.lenient_json import JSON
+from n5zarr.format.lenient_json import JSON
 
 # N5 spec, "Extensible compression schemes". The cast is sound: a codec is looked up by the type of
 # its own compression, so it is never called with another one.

@@ -1,20 +1,17 @@
 """Define the interface of a codec: one compression of N5, its payloads, its codec in Zarr.
 
-CONTRIBUTING.md lists the steps to add a compression.
+docs/design/recipes.md lists the steps to add a compression.
 """
 
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import TYPE_CHECKING, Protocol
+from collections.abc import Mapping
+from typing import Protocol
 
+from n5zarr.codecs.buffers import BufferLike, Scratch
 from n5zarr.errors import N5BlockError
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from n5zarr.codecs.buffers import BufferLike, Scratch
-    from n5zarr.format.lenient_json import JSON
+from n5zarr.format.lenient_json import JSON
 
 
 class Codec[C](Protocol):

@@ -15,9 +15,9 @@ hardly compress.
 from __future__ import annotations
 
 import zlib
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING
 
 import deflate
 from isal import igzip_lib
@@ -25,11 +25,7 @@ from isal import igzip_lib
 from n5zarr.codecs.buffers import BufferLike, Streams, damaged, read_streams
 from n5zarr.codecs.compression import Codec
 from n5zarr.format.compression import Gzip
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from n5zarr.format.lenient_json import JSON
+from n5zarr.format.lenient_json import JSON
 
 _MAGIC = b"\x1f\x8b\x08"
 _MEMBER_OVERHEAD = 18  # header and trailer, bytes

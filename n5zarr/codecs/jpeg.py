@@ -8,15 +8,12 @@ and is consistent only for some shapes; n5zarr does not read it.
 from __future__ import annotations
 
 import io
-from typing import TYPE_CHECKING
 
 from n5zarr.codecs.buffers import BufferLike, damaged
 from n5zarr.codecs.compression import Codec
 from n5zarr.errors import N5MissingDependencyError, N5UnsupportedError
 from n5zarr.format.compression import Jpeg
-
-if TYPE_CHECKING:
-    from n5zarr.format.lenient_json import JSON
+from n5zarr.format.lenient_json import JSON
 
 _END_MARK = b"\xff\xd9"
 

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import math
 import struct
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -23,11 +22,9 @@ from n5zarr.codecs.multiset_merging import canonical
 from n5zarr.codecs.multisets import LabelMultisets, most_frequent
 from n5zarr.errors import N5BlockError, option_error
 from n5zarr.format.block import MAX_BLOCK_BYTES, BlockHeader, BlockMode
+from n5zarr.format.compression import Compression
 from n5zarr.format.data_type import DataType
 from n5zarr.format.order import CTuple, N5Tuple, to_c, to_n5
-
-if TYPE_CHECKING:
-    from n5zarr.format.compression import Compression
 
 _ENTRY = np.dtype([("label", "<i8"), ("count", "<i4")])
 

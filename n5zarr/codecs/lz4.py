@@ -20,19 +20,16 @@ so no payload is a chunk.
 from __future__ import annotations
 
 import struct
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from types import ModuleType
+from typing import Literal, NamedTuple
 
 from n5zarr.codecs.buffers import BufferLike, check_drained, damaged
 from n5zarr.codecs.compression import Codec
 from n5zarr.errors import N5BlockError, N5MissingDependencyError
 from n5zarr.format.compression import Lz4
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-    from types import ModuleType
-
-    from n5zarr.format.lenient_json import JSON
+from n5zarr.format.lenient_json import JSON
 
 type _Framing = Literal["Java", "rust-n5", "zarr-python 2", "z5"]
 

@@ -5,15 +5,12 @@ The rules are those of imglib2-label-multisets 0.15.1; labels are compared as in
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 import numpy as np
 
 from n5zarr.codecs.multisets import BACKGROUND, MAX_COUNT, LabelMultisets, gathered
 from n5zarr.errors import option_error
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 
 def used_only(multisets: LabelMultisets, part: tuple[slice, ...] = ()) -> LabelMultisets:

@@ -6,6 +6,7 @@ As in imglib2-label-multisets 0.15.1, labels are compared as int64.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from functools import cached_property
 from operator import index
 from typing import TYPE_CHECKING, Any, Self
@@ -15,8 +16,6 @@ import numpy as np
 from n5zarr.errors import option_error
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     import numpy.typing as npt
 
 BACKGROUND = 0

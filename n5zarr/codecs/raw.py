@@ -8,15 +8,12 @@ document does not name compressed it. A payload of the right length is read as t
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
 
 from n5zarr.codecs.blosc import announced_lengths
 from n5zarr.codecs.buffers import BufferLike, damaged
 from n5zarr.codecs.compression import Codec
 from n5zarr.format.compression import Raw
-
-if TYPE_CHECKING:
-    from n5zarr.format.lenient_json import JSON
+from n5zarr.format.lenient_json import JSON
 
 _BEGINNINGS = {
     "gzip": rb"\x1f\x8b\x08[\x00-\x1f]",

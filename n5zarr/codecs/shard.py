@@ -21,9 +21,10 @@ Deviation: only an index whose blocks fill the rest of the file is one. Java che
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from struct import Struct
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import google_crc32c
 
@@ -32,13 +33,9 @@ from n5zarr.errors import N5BlockError
 from n5zarr.format.attributes import READ_SHARDS
 from n5zarr.format.block import MAX_ARRAY_NDIM, BlockHeader, BlockMode
 from n5zarr.format.compression import Compression, Raw
+from n5zarr.format.data_type import DataType
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from n5zarr.format.data_type import DataType
-
-    type Read = Callable[[int, int], BufferLike]
+type Read = Callable[[int, int], BufferLike]
 
 LAST = 20
 """Bytes at the end of a file that :func:`is_likely` needs: an entry and the checksum."""

@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from n5zarr.codecs.block import decode_numeric, decode_strings, encode_payload, header_error
+from n5zarr.codecs.buffers import BufferLike
 from n5zarr.codecs.shard import check_no_shard
 from n5zarr.errors import N5UnrepresentableError
 from n5zarr.format.block import MAX_ARRAY_NDIM, MAX_BLOCK_BYTES, BlockHeader, BlockMode
 from n5zarr.format.compression import parse_compression
 from n5zarr.format.data_type import DataType
+from n5zarr.format.lenient_json import JSON
 from n5zarr.format.order import AxisOrder, check_axis_order, from_presented
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     import numpy.typing as npt
-
-    from n5zarr.codecs.buffers import BufferLike
-    from n5zarr.format.lenient_json import JSON
 
 
 def decode_block(

@@ -10,17 +10,13 @@ string is written as the bytes C0 80, which are never valid UTF-8 (Java reads th
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 from numcodecs.vlen import VLenBytes, VLenUTF8
 
 from n5zarr.codecs.buffers import BufferLike, damaged
 from n5zarr.errors import N5UnrepresentableError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
 
 _NUL = b"\xc0\x80"
 _MAX_PADDING = 2**20  # missing strings; a header of 12 bytes must not make a list of 16 GiB

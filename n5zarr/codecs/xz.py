@@ -9,17 +9,13 @@ from __future__ import annotations
 import lzma
 import struct
 import zlib
+from collections.abc import Iterator, Mapping
 from functools import partial
-from typing import TYPE_CHECKING
 
 from n5zarr.codecs.buffers import BufferLike, Streams, damaged, read_streams
 from n5zarr.codecs.compression import Codec
 from n5zarr.format.compression import Lzma, Xz
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    from n5zarr.format.lenient_json import JSON
+from n5zarr.format.lenient_json import JSON
 
 _MAGIC = b"\xfd7zXZ\x00"
 _FLAGS = b"\x00\x01"  # integrity check: CRC32

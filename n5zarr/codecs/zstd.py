@@ -8,9 +8,9 @@ and older wrote frames without content size.
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import islice
-from typing import TYPE_CHECKING
 
 import numcodecs.zstd as library
 
@@ -18,16 +18,13 @@ from n5zarr.codecs.buffers import BufferLike, Scratch, Streams, damaged, max_unp
 from n5zarr.codecs.compression import Codec
 from n5zarr.errors import N5BlockError
 from n5zarr.format.compression import Zstd
+from n5zarr.format.lenient_json import JSON
 
 if sys.version_info >= (3, 14):
     from compression import zstd
 else:
     from backports import zstd
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    from n5zarr.format.lenient_json import JSON
 
 _MIN_LEVEL, _MAX_LEVEL = -131072, 22
 _MAGIC = 0xFD2FB528

@@ -7,12 +7,14 @@ names of dimensions, and an :class:`~n5zarr.conventions.model.Axis` for each tha
 
 from __future__ import annotations
 
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
+import numpy.typing as npt
 
 from n5zarr.container.node_names import Broken
+from n5zarr.container.nodes import Nodes
 from n5zarr.conventions.axis_names import AXES_KEY, XARRAY_KEY, distinct_names
 from n5zarr.conventions.bdv import setup_of, view_of, write_setup
 from n5zarr.conventions.find import find_geometry, other_attributes
@@ -26,19 +28,12 @@ from n5zarr.conventions.levels import (
 )
 from n5zarr.conventions.model import LEVELS_KEYS, Axis, Geometry, Node, SetupView, level_of
 from n5zarr.format.attributes import GroupAttributes
+from n5zarr.format.lenient_json import JSON
 from n5zarr.format.order import from_presented, present
 from n5zarr.format.path import join
 from n5zarr.rooms import Door
+from n5zarr.storage.requests import Steps
 from n5zarr.zarr_view.dataset_view import DatasetView
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping, Sequence
-
-    import numpy.typing as npt
-
-    from n5zarr.container.nodes import Nodes
-    from n5zarr.format.lenient_json import JSON
-    from n5zarr.storage.requests import Steps
 
 _FIND_VIEW: Door[Callable[[str], Steps[SetupView | None]]] = Door("axes", "view")
 _REPLACED = (AXES_KEY, XARRAY_KEY)  # attributes that dimensions and coordinates replace

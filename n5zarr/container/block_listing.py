@@ -7,8 +7,9 @@ lists all keys below a prefix instead, a thousand with each request: every direc
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
@@ -17,9 +18,6 @@ from n5zarr.format.grid import is_block_name, parse_block_path
 from n5zarr.format.order import N5Tuple
 from n5zarr.format.path import join
 from n5zarr.storage.requests import Entry, KeysBelow, Stamp, Steps, list_each
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
 
 
 class StoredBlocks(NamedTuple):

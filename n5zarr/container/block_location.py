@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 from operator import lt
-from typing import TYPE_CHECKING, NamedTuple, Self
+from typing import NamedTuple, Self
 
 from n5zarr.codecs.compress import codec_of
 from n5zarr.container.formats import in_format
 from n5zarr.errors import N5BlockError
 from n5zarr.format.block import BlockHeader
 from n5zarr.format.grid import block_extent, block_path
+from n5zarr.format.order import N5Tuple
 from n5zarr.format.path import join
+from n5zarr.zarr_view.dataset_view import DatasetView
 from n5zarr.zarr_view.element import Content
-
-if TYPE_CHECKING:
-    from n5zarr.format.order import N5Tuple
-    from n5zarr.zarr_view.dataset_view import DatasetView
-    from n5zarr.zarr_view.keys import ChunkKey
+from n5zarr.zarr_view.keys import ChunkKey
 
 
 class BlockLocation(NamedTuple):

@@ -8,10 +8,11 @@ the array has codecs that N5 lacks.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING
 
+from n5zarr.codecs.buffers import BufferLike
 from n5zarr.codecs.compress import codec_of
 from n5zarr.codecs.shard import check_not_sharded, in_memory
 from n5zarr.container import codec_chain
@@ -19,10 +20,12 @@ from n5zarr.container.block_location import BlockLocation
 from n5zarr.container.memory import Node, check_still_there, gone
 from n5zarr.container.missing_blocks import check_missing
 from n5zarr.container.node_names import ReplacedError
+from n5zarr.container.nodes import Nodes
 from n5zarr.errors import ErrorsAt, N5BlockError, N5Error, N5UnrepresentableError
 from n5zarr.format.attributes import ATTRIBUTES_JSON
 from n5zarr.format.block import BlockHeader
 from n5zarr.format.grid import block_path
+from n5zarr.format.order import N5Tuple
 from n5zarr.format.path import join
 from n5zarr.storage.requests import (
     MANY_BYTES,
@@ -49,14 +52,7 @@ from n5zarr.zarr_view.chunks import (
 )
 from n5zarr.zarr_view.dataset_view import DatasetView
 from n5zarr.zarr_view.element import Content
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from n5zarr.codecs.buffers import BufferLike
-    from n5zarr.container.nodes import Nodes
-    from n5zarr.format.order import N5Tuple
-    from n5zarr.zarr_view.keys import ChunkKey
+from n5zarr.zarr_view.keys import ChunkKey
 
 
 @dataclass(frozen=True)
@@ -200,7 +196,7 @@ class Chunks:
                 pass
             (block,) = yield [Get(location.key, settled=True)]
         if block is None:
-            yield from check_missing(self.nodes, chunk.path)
+            yield from check_missing(self.nodes, chunk.path, location.key)
             return None
         return (yield from chunk_of(memoryview(block)))
 

@@ -8,19 +8,18 @@ from __future__ import annotations
 
 import json
 import warnings
+import zlib
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from lzma import LZMAError
+
+import numpy as np
 
 from n5zarr._zarr import REFUSALS, ChunkCodecs, check_codecs
+from n5zarr.codecs.buffers import BufferLike
 from n5zarr.errors import N5AttributesError, N5Error, N5UnsupportedError, Problem
 from n5zarr.format.attributes import ZARR_KEY
 from n5zarr.zarr_view.compressors import excess
-
-if TYPE_CHECKING:
-    import numpy as np
-
-    from n5zarr.codecs.buffers import BufferLike
-    from n5zarr.zarr_view.dataset_view import DatasetView
+from n5zarr.zarr_view.dataset_view import DatasetView
 
 
 def check(view: DatasetView) -> None:
@@ -58,8 +57,9 @@ def _codecs(document: str) -> ChunkCodecs:
 def _refused(document: str, err: Exception) -> N5UnsupportedError:
     members = json.loads(document)
     codecs = members.get("codecs") or [members.get("filters"), members.get("compressor")]
-    message = f"codecs {codecs!r:.200}: zarr's error: {str(err)[:200] or repr(err)}"
-    return N5UnsupportedError(message, kind="compression")
+    return N5UnsupportedError(
+        f"codecs {codecs!r:.200}: zarr's error: {str(err)[:200] or repr(err)}", kind="compression"
+    )
 
 
 def decode(chunk: memoryview, document: str) -> np.ndarray:
@@ -78,12 +78,11 @@ def decode(chunk: memoryview, document: str) -> np.ndarray:
         The full-size chunk, axes in the order of the Zarr array.
     """
     try:
-        decoded: np.ndarray = _codecs(document).decode(chunk)
+        return _codecs(document).decode(chunk)
     except N5Error:
         raise
-    except REFUSALS as err:
+    except (*REFUSALS, OSError, EOFError, zlib.error, LZMAError) as err:  # OSError: bz2's, gzip's
         raise _refused(document, err) from err
-    return decoded
 
 
 def encode(array: np.ndarray, document: str) -> BufferLike:

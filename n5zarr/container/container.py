@@ -4,25 +4,22 @@ from __future__ import annotations
 
 import json
 import warnings
-from typing import TYPE_CHECKING, Protocol
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Protocol
 
+from n5zarr.codecs.buffers import BufferLike
 from n5zarr.container.chunks import Chunks
 from n5zarr.container.formats import in_format
 from n5zarr.container.hierarchy import Hierarchy, KeyListing, names
 from n5zarr.container.memory import Memory, Node
 from n5zarr.container.nodes import Nodes, check_of_node
+from n5zarr.container.options import ViewOptions
 from n5zarr.errors import N5Error, N5UnrepresentableError, N5Warning
 from n5zarr.format.attributes import GroupAttributes
+from n5zarr.format.lenient_json import JSON
 from n5zarr.storage.requests import RemoveTree, Steps, read_key
+from n5zarr.zarr_view.dataset_view import DatasetView
 from n5zarr.zarr_view.keys import ChunkKey, MetadataKey, ZarrFormat
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-
-    from n5zarr.codecs.buffers import BufferLike
-    from n5zarr.container.options import ViewOptions
-    from n5zarr.format.lenient_json import JSON
-    from n5zarr.zarr_view.dataset_view import DatasetView
 
 
 class KeyReader(Protocol):

@@ -12,27 +12,24 @@ are read; nothing is stored.
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numcodecs.vlen import VLenUTF8
 
+from n5zarr.codecs.buffers import BufferLike
 from n5zarr.container.axes import GroupLayout, Placed, positions, read_layout, read_placed
+from n5zarr.container.container import Container
 from n5zarr.container.hierarchy import names_below
+from n5zarr.conventions.model import Axis
 from n5zarr.format.attributes import GroupAttributes
+from n5zarr.format.lenient_json import JSON
 from n5zarr.format.path import join, normalize_path
 from n5zarr.storage.requests import Steps, Warn, each_once
 from n5zarr.zarr_view.dataset_view import DatasetView
 from n5zarr.zarr_view.keys import DEFAULT_NAMES, ChunkKey, MetadataKey, ZarrFormat, parse_key
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from n5zarr.codecs.buffers import BufferLike
-    from n5zarr.container.container import Container
-    from n5zarr.conventions.model import Axis
-    from n5zarr.format.lenient_json import JSON
 
 _CHUNK = 2**14  # positions; all have one size, so that an axis may grow while its array is open
 LONGEST_AXIS = 2**27
@@ -189,14 +186,14 @@ class CoordsView:
             for name in sorted(members):
                 keys += yield from self._keys_below(join(path, name))
             return keys
-        above, _, inner = path.partition("/c/") if "/c/" in path else (path, "", "")
+        above = path.partition("/c/")[0]
         member = yield from self._member(above)
-        member = member or (yield from self._member(path.removesuffix("/c")))
+        at = above if member else above.removesuffix("/c")
+        member = member or (yield from self._member(at))
         if isinstance(member, Coordinate):
-            keys = [join(above, "zarr.json")]
-            keys += [DEFAULT_NAMES[3].key(above, (i,)) for i in range(member.n_chunks)]
+            keys = [join(at, "zarr.json")]
+            keys += [DEFAULT_NAMES[3].key(at, (i,)) for i in range(member.n_chunks)]
         elif isinstance(member, Placed):
-            at = path.removesuffix("/c") if not inner and path.endswith("/c") else above
             keys = []
             for flow in self.container.keys_below(member.path):
                 keys += [join(at, key[len(member.path) :].lstrip("/")) for key in (yield from flow)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
@@ -11,14 +12,12 @@ from zarr.errors import UnstableSpecificationWarning
 
 from n5zarr._zarr import REFUSALS
 from n5zarr.errors import N5UnrepresentableError
+from n5zarr.format.lenient_json import JSON
 from n5zarr.zarr_view.element import Element
+from n5zarr.zarr_view.keys import ZarrFormat
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from n5zarr._zarr import ZDType
-    from n5zarr.format.lenient_json import JSON
-    from n5zarr.zarr_view.keys import ZarrFormat
 
 _OBJECT_CODECS = ("vlen-utf8", "vlen-bytes")
 

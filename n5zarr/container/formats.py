@@ -8,22 +8,18 @@ it is Zarr v3.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
+from n5zarr.container.memory import Memory, Node
 from n5zarr.errors import N5AttributesError
 from n5zarr.format.attributes import ATTRIBUTES_JSON, ZARR_KEY, GroupAttributes
 from n5zarr.format.lenient_json import JSON, parse_json
 from n5zarr.format.path import groups_above, join
 from n5zarr.storage.requests import Stamp, Steps, read_key
 from n5zarr.zarr_view.dataset_view import DatasetView
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from n5zarr.container.memory import Memory, Node
-    from n5zarr.zarr_view.keys import ZarrFormat
-    from n5zarr.zarr_view.record import Record
+from n5zarr.zarr_view.keys import ZarrFormat
+from n5zarr.zarr_view.record import Record
 
 _FORMAT = "zarr_format"
 

@@ -6,16 +6,19 @@ groups above. Keys of chunks are made on request.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import batched, islice
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from n5zarr.container.block_listing import grid_position_rows
+from n5zarr.container.memory import Node
 from n5zarr.container.node_names import Broken, names_of_nodes
+from n5zarr.container.nodes import Nodes
 from n5zarr.conventions.axis_names import in_axis_order, with_names
 from n5zarr.format.attributes import ATTRIBUTES_JSON, GroupAttributes
+from n5zarr.format.lenient_json import JSON
 from n5zarr.format.order import N5Tuple
 from n5zarr.format.path import groups_above, join
 from n5zarr.storage.requests import Entry, List, Steps, Warn, list_each, read_key
@@ -29,13 +32,6 @@ from n5zarr.zarr_view.keys import (
     parse_key,
 )
 from n5zarr.zarr_view.record import Record
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-
-    from n5zarr.container.memory import Node
-    from n5zarr.container.nodes import Nodes
-    from n5zarr.format.lenient_json import JSON
 
 
 @dataclass(frozen=True)

@@ -10,9 +10,17 @@ The dataset of an open array must still be the one that was opened.
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Iterable, Mapping, MutableMapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
+from n5zarr.codecs.buffers import BufferLike
 from n5zarr.errors import N5Error
+from n5zarr.format.attributes import DatasetAttributes, GroupAttributes
+from n5zarr.format.data_type import DataType
+from n5zarr.format.lenient_json import JSON
+from n5zarr.format.order import N5Tuple
+from n5zarr.storage.ending import Call
 from n5zarr.zarr_view.dataset_view import DatasetView
 from n5zarr.zarr_view.keys import (
     DEFAULT_NAMES,
@@ -23,23 +31,14 @@ from n5zarr.zarr_view.keys import (
     ZarrFormat,
 )
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, MutableMapping
-
-    from n5zarr.codecs.buffers import BufferLike
-    from n5zarr.format.attributes import DatasetAttributes, GroupAttributes
-    from n5zarr.format.data_type import DataType
-    from n5zarr.format.lenient_json import JSON
-    from n5zarr.format.order import N5Tuple
-    from n5zarr.storage.ending import Call
-
 type Node = DatasetView | GroupAttributes
 
 _JUST_LISTED = 2  # seconds during which a node from a listing is not read again
 _NAMED = 100_000  # paths of nodes that listings have named, at most
 
 
-class Creation(NamedTuple):
+@dataclass(frozen=True, eq=False)  # what is derived from one is remembered for it
+class Creation:
     """The document with which an array was created, and elements and block size of its dataset.
 
     A user of the open array continues to write chunks with the codecs of this document.

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from n5zarr.codecs.shard import check_no_shard
+from n5zarr.container.nodes import Nodes
 from n5zarr.errors import ErrorsAt
 from n5zarr.format.grid import is_block_name
 from n5zarr.format.path import join
-from n5zarr.storage.requests import Get, Steps, list_each
-
-if TYPE_CHECKING:
-    from n5zarr.container.nodes import Nodes
+from n5zarr.storage.requests import Get, Steps, list_each, read_key
 
 
-def check_missing(nodes: Nodes, path: str) -> Steps[None]:
+def check_missing(nodes: Nodes, path: str, missing: str = "") -> Steps[None]:
     """Look at one stored block of a dataset of which a read found none, once.
 
     The one at the origin; if it is missing, the first one of local files, where listing is cheap.
@@ -26,6 +22,8 @@ def check_missing(nodes: Nodes, path: str) -> Steps[None]:
         The nodes of the container.
     path : str
         Path of the dataset.
+    missing : str, optional
+        Key of the block that the read did not find.
 
     Raises
     ------
@@ -37,7 +35,7 @@ def check_missing(nodes: Nodes, path: str) -> Steps[None]:
         return
     n_levels = max(1, view.ndim)
     block = "/".join("0" * n_levels)
-    (stored,) = yield [Get(join(path, block))]
+    stored = None if missing == join(path, block) else (yield from read_key(join(path, block)))
     if stored is None and nodes.has_stamps:
         block = yield from _first_block(path, n_levels)
         if not block:

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
 from n5zarr.errors import N5Error, N5UnsupportedError
 from n5zarr.format.attributes import ATTRIBUTES_JSON
 from n5zarr.format.path import check_key
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from n5zarr.storage.requests import Entry
+from n5zarr.storage.requests import Entry
 
 MAX_LEVELS = 255
 """Largest depth of listed groups; open deeper ones by their paths."""

@@ -18,16 +18,18 @@ A node below a dataset can be opened by its path, but is not listed, as in Java.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache, partial
-from typing import TYPE_CHECKING
 
 from n5zarr.container import codec_chain
 from n5zarr.container.block_listing import holds_blocks
 from n5zarr.container.data_types import default_fill, element_of_v3, type_of_numpy, v2_fill
 from n5zarr.container.foreign import check_both, check_n5, check_place, holds_nodes
 from n5zarr.container.formats import Formats
+from n5zarr.container.memory import Creation, Memory, Node
 from n5zarr.container.node_names import Broken, names_of_nodes
+from n5zarr.container.options import ViewOptions
 from n5zarr.errors import ErrorsAt, N5AttributesError, N5Error, N5FormatError, Problem
 from n5zarr.format.attributes import (
     ATTRIBUTES_JSON,
@@ -57,12 +59,6 @@ from n5zarr.storage.requests import (
 )
 from n5zarr.zarr_view.dataset_view import DatasetView
 from n5zarr.zarr_view.record import Record, restore_attributes
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
-    from n5zarr.container.memory import Memory, Node
-    from n5zarr.container.options import ViewOptions
 
 _SHORT = 2**14  # bytes of a document whose view is remembered
 
@@ -169,9 +165,9 @@ class Nodes:
 
     def classify(self, path: str, data: bytes) -> Steps[Node]:
         """Make a node from its document; list its children if the document does not decide."""
-        is_fixed = self.options.zarr_format is not None and path not in self.memory.created
-        is_short = path and is_fixed and len(data) <= _SHORT
-        if is_short and (plain := _plain_dataset(bytes(data), self.options)) is not None:
+        created = self.memory.created.get(path)
+        is_short = path and self.options.zarr_format is not None and len(data) <= _SHORT
+        if is_short and (plain := _plain_dataset(bytes(data), self.options, created)) is not None:
             return plain
         with ErrorsAt(partial(join, path, ATTRIBUTES_JSON)):
             document = yield from _parse_document(path, data)
@@ -367,7 +363,9 @@ class Nodes:
 
 
 @lru_cache(maxsize=256)
-def _plain_dataset(data: bytes, options: ViewOptions) -> DatasetView | None:
+def _plain_dataset(
+    data: bytes, options: ViewOptions, created: Creation | None
+) -> DatasetView | None:
     """Make the view of a dataset of which its document says all; None for any other node.
 
     Remembered for all containers: making it takes longer than reading the document.
@@ -376,13 +374,17 @@ def _plain_dataset(data: bytes, options: ViewOptions) -> DatasetView | None:
         parsed = parse_attributes(parse_json(data), is_root=False)
         if isinstance(parsed, GroupAttributes) or parsed.may_be_group:
             return None
-        if (parsed.record, parsed.numpy_type) != (None, None):
+        is_as_created = created is None or (
+            created.zarr_format == options.zarr_format and created.fits(parsed, None)
+        )
+        if (parsed.record, parsed.numpy_type) != (None, None) or not is_as_created:
             return None
         view = DatasetView(
             dataset=parsed,
             codecs=options.codecs,
             axis_order=options.axis_order,
             zarr_format=options.zarr_format or 3,
+            given=None if created is None else created.document,
             chunk_grid=options.chunk_grid,
         )
         codec_chain.check(view)

@@ -5,21 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from operator import index
-from typing import TYPE_CHECKING, Any, Self, get_args
+from typing import Any, Self, get_args
 
 import zarr
 
 from n5zarr.codecs.compress import codec_of
 from n5zarr.errors import Kind, N5UnrepresentableError, N5UnsupportedError, option_error
 from n5zarr.format.compression import Compression, compression_to_json, parse_compression
+from n5zarr.format.lenient_json import JSON
 from n5zarr.format.order import AxisOrder, CTuple
 from n5zarr.storage.not_found import meant
 from n5zarr.zarr_view.chunk_grid import ChunkGrid
 from n5zarr.zarr_view.dataset_view import Codecs
 from n5zarr.zarr_view.keys import ZarrFormat
-
-if TYPE_CHECKING:
-    from n5zarr.format.lenient_json import JSON
 
 
 @dataclass(frozen=True, kw_only=True)

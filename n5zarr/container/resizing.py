@@ -11,9 +11,9 @@ Each function is a generator of requests, see :mod:`n5zarr.storage.requests`.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable, Sequence
 from itertools import batched, product
 from operator import le
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -22,18 +22,14 @@ from n5zarr.codecs.compress import codec_of
 from n5zarr.codecs.shard import check_not_sharded, in_memory
 from n5zarr.container.block_listing import grid_position_rows
 from n5zarr.errors import N5BlockError, N5UnsupportedError
+from n5zarr.format.attributes import DatasetAttributes
 from n5zarr.format.block import BlockHeader
 from n5zarr.format.grid import block_extent, block_path, blocks_cut_anew, blocks_outside
 from n5zarr.format.order import N5Tuple, to_c
 from n5zarr.format.path import join
 from n5zarr.storage.requests import MANY_BYTES, Ends, Remove, Steps, Update, Warn
+from n5zarr.zarr_view.dataset_view import DatasetView
 from n5zarr.zarr_view.element import Content
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from n5zarr.format.attributes import DatasetAttributes
-    from n5zarr.zarr_view.dataset_view import DatasetView
 
 MOST_BLOCKS = 1000
 """Most truncated blocks that a resize stores again; with more, it stores none."""

@@ -9,13 +9,15 @@ Each function that returns ``Steps`` is a generator of requests, see
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from n5zarr._zarr import spelled
 from n5zarr.container.data_types import element_of_v2, element_of_v3, v3_form
 from n5zarr.container.memory import Memory, Node, check_still_there, gone
+from n5zarr.container.nodes import Nodes
 from n5zarr.container.options import ViewOptions, require
 from n5zarr.container.resizing import pad_blocks
 from n5zarr.conventions.axis_names import in_axis_order
@@ -29,6 +31,7 @@ from n5zarr.format.attributes import (
     parse_attributes,
 )
 from n5zarr.format.lenient_json import JSON, parse_json
+from n5zarr.format.order import AxisOrder
 from n5zarr.format.path import groups_above, join
 from n5zarr.format.raw_json import RawObject
 from n5zarr.storage.requests import Get, List, Remove, Steps, Update, Warn, list_each, read_key
@@ -49,12 +52,6 @@ from n5zarr.zarr_view.from_zarr import check_v3, members_of_v2, members_of_v3
 from n5zarr.zarr_view.keys import ChunkNames, MetadataKey
 from n5zarr.zarr_view.merge import changed, names_n5, other_format
 from n5zarr.zarr_view.record import Record, restore_attributes
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
-    from n5zarr.container.nodes import Nodes
-    from n5zarr.format.order import AxisOrder
 
 type ZarrDocument = dict[str, Any]
 """A ``zarr.json``, ``.zarray`` or similar document, which zarr has checked."""

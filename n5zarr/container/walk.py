@@ -9,24 +9,20 @@ or a pattern excludes are not read: the listing gives their number.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from itertools import islice
-from typing import TYPE_CHECKING
 
 from n5zarr.container.foreign import check_both
+from n5zarr.container.memory import Node
 from n5zarr.container.node_names import Broken, names_of_nodes
+from n5zarr.container.nodes import Nodes
 from n5zarr.errors import N5FormatError
 from n5zarr.format.attributes import GroupAttributes
 from n5zarr.format.path import groups_above, join
 from n5zarr.storage.requests import Entry, List, Steps
 from n5zarr.storage.url import is_of_one_key
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-
-    from n5zarr.container.memory import Node
-    from n5zarr.container.nodes import Nodes
 
 _AHEAD = 512  # nodes whose documents are requested together
 _LISTINGS = 64  # groups that are listed together

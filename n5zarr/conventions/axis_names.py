@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
 
 from n5zarr.errors import option_error
+from n5zarr.format.lenient_json import JSON
 from n5zarr.format.order import AxisOrder, to_n5
 from n5zarr.format.path import is_name
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from n5zarr.format.lenient_json import JSON
 
 AXES_KEY = "axes"
 XARRAY_KEY = "_ARRAY_DIMENSIONS"

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -23,11 +23,7 @@ from n5zarr.conventions.model import (
     centre_shifts,
     numbers_at,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from n5zarr.format.lenient_json import JSON
+from n5zarr.format.lenient_json import JSON
 
 _SETUP = re.compile(r"setup([0-9]{1,10})")
 _TIMEPOINT = re.compile(r"timepoint([0-9]{1,10})")

@@ -6,7 +6,7 @@ axes is an error, since positions along one axis would depend on another.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
 
 from n5zarr.conventions.levels import Steps, applied_after, diagonal_of, entries_of
 from n5zarr.conventions.model import (
@@ -20,11 +20,7 @@ from n5zarr.conventions.model import (
     mapping,
     numbers,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from n5zarr.format.lenient_json import JSON
+from n5zarr.format.lenient_json import JSON
 
 
 def read(node: Node) -> Geometry | None:

@@ -8,7 +8,7 @@ If a dataset has no ``transform``, ``multiscales`` of the group may have it.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Mapping, Sequence
 
 from n5zarr.conventions.levels import entries_of
 from n5zarr.conventions.model import (
@@ -24,12 +24,8 @@ from n5zarr.conventions.model import (
     texts_at,
 )
 from n5zarr.conventions.neuroglancer import write_absolute
+from n5zarr.format.lenient_json import JSON
 from n5zarr.format.order import to_c, to_n5
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
-    from n5zarr.format.lenient_json import JSON
 
 _MEMBERS = {"axes", "order", "ordering", "scale", "translate", "units"}
 

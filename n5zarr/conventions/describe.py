@@ -9,17 +9,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from n5zarr.conventions import bdv, neuroglancer
 from n5zarr.conventions.find import BY_NAME
 from n5zarr.conventions.levels import entries_in, factors_in_json, path_of
 from n5zarr.conventions.model import LEVELS_KEYS, Axis, Written, items_of, level_of, mapping
 from n5zarr.errors import option_error
+from n5zarr.format.lenient_json import JSON
 from n5zarr.format.order import to_c
-
-if TYPE_CHECKING:
-    from n5zarr.format.lenient_json import JSON
 
 type ConventionName = Literal["auto", "cosem", "n5viewer", "neuroglancer", "ngff"]  # of WRITTEN
 WRITTEN = {each.name: each.write for _, each in sorted(BY_NAME.items()) if each.write is not None}

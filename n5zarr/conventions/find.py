@@ -15,7 +15,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from n5zarr.conventions import (
     bdv,
@@ -57,9 +57,7 @@ from n5zarr.conventions.model import (
     numbers,
 )
 from n5zarr.conventions.units import is_unit, ratio, symbol
-
-if TYPE_CHECKING:
-    from n5zarr.format.lenient_json import JSON
+from n5zarr.format.lenient_json import JSON
 
 
 def _names_only(node: Node) -> Geometry | None:

@@ -11,9 +11,9 @@ has that of ``s0``, or of the group above, times its factors or the ratio of the
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from itertools import compress
-from typing import TYPE_CHECKING
 
 from n5zarr.conventions.levels import factors_to_first, problems_of_factors
 from n5zarr.conventions.model import (
@@ -28,12 +28,8 @@ from n5zarr.conventions.model import (
     texts,
 )
 from n5zarr.conventions.units import unit_in
+from n5zarr.format.lenient_json import JSON
 from n5zarr.format.order import to_c, to_n5
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
-    from n5zarr.format.lenient_json import JSON
 
 _KEYS = ("voxel_size", "offset", "axis_names", "units")
 TYPES_KEY = "types"

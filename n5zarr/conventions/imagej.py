@@ -7,8 +7,8 @@ VirtualCell (``N5Specs.ImageJMetaData``) always has five axes, and the unit in `
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from itertools import combinations
-from typing import TYPE_CHECKING
 
 from n5zarr.conventions.model import (
     Convention,
@@ -19,9 +19,6 @@ from n5zarr.conventions.model import (
     brief,
     numbers,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
 
 _SIZES = {"x": "pixelWidth", "y": "pixelHeight", "z": "pixelDepth"}
 _COUNTS = {"c": "numChannels", "z": "numSlices", "t": "numFrames"}

@@ -19,8 +19,8 @@ from __future__ import annotations
 
 import math
 import posixpath
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from n5zarr.conventions.model import (
     Axis,
@@ -37,12 +37,8 @@ from n5zarr.conventions.model import (
     resolution_in,
 )
 from n5zarr.conventions.units import offset_at, unit_in
+from n5zarr.format.lenient_json import JSON
 from n5zarr.format.path import is_name
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
-    from n5zarr.format.lenient_json import JSON
 
 type Steps = tuple[tuple[float, ...], tuple[float, ...]]
 """Scale and translation along each axis."""

@@ -11,13 +11,11 @@ import math
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from n5zarr.conventions.axis_names import AXES_KEY, derived_names, letters_of
-
-if TYPE_CHECKING:
-    from n5zarr.format.lenient_json import JSON
-    from n5zarr.format.order import N5Tuple
+from n5zarr.format.lenient_json import JSON
+from n5zarr.format.order import N5Tuple
 
 LEVELS_KEYS = frozenset({"axes", "units", "resolution", "downsamplingFactors"})
 """The attributes that n5zarr writes to a group of levels for Neuroglancer."""

@@ -13,8 +13,8 @@ has its own ``affineTransform`` only, as in n5-universe.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from n5zarr.conventions import neuroglancer
 from n5zarr.conventions.levels import (
@@ -41,11 +41,7 @@ from n5zarr.conventions.model import (
     texts,
 )
 from n5zarr.conventions.units import symbol, unit_in
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from n5zarr.format.lenient_json import JSON
+from n5zarr.format.lenient_json import JSON
 
 _AFFINE = "affineTransform"
 

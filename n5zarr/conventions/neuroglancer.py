@@ -10,9 +10,9 @@ A group that has ``multiscales``, too, describes its levels with that.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from operator import mul
-from typing import TYPE_CHECKING
 
 from n5zarr.conventions.levels import (
     downsampling_factors,
@@ -36,11 +36,7 @@ from n5zarr.conventions.model import (
     texts_at,
 )
 from n5zarr.conventions.units import spelled, symbol
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
-    from n5zarr.format.lenient_json import JSON
+from n5zarr.format.lenient_json import JSON
 
 _PER_AXIS = ("axes", "units", "resolution", "offset")
 _LISTS = ("pixelResolution", "downsamplingFactors", "scales")

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from n5zarr.conventions.levels import Steps, applied_after, entries_of, images_in
 from n5zarr.conventions.model import (
@@ -30,10 +29,8 @@ from n5zarr.conventions.model import (
 )
 from n5zarr.conventions.neuroglancer import one_unit, write_absolute
 from n5zarr.conventions.units import in_full, spelled
+from n5zarr.format.lenient_json import JSON
 from n5zarr.format.order import to_n5
-
-if TYPE_CHECKING:
-    from n5zarr.format.lenient_json import JSON
 
 _TRANSFORMS = "coordinateTransformations"
 

@@ -8,7 +8,7 @@ writes no unit; other programs write ``unit``, ``units`` or ``offset_unit``.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
 
 from n5zarr.conventions.levels import (
     downsampling_factors,
@@ -27,11 +27,7 @@ from n5zarr.conventions.model import (
     numbers_at,
 )
 from n5zarr.conventions.units import offset_at, unit_in
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from n5zarr.format.lenient_json import JSON
+from n5zarr.format.lenient_json import JSON
 
 
 def read(node: Node) -> Geometry | None:

@@ -8,17 +8,13 @@ instead, as in other tools.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from n5zarr.conventions import n5viewer, neuroglancer
 from n5zarr.conventions.levels import problems_of_factors
 from n5zarr.conventions.model import Convention, Geometry, Node, numbers, resolution_in
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from n5zarr.format.lenient_json import JSON
+from n5zarr.format.lenient_json import JSON
 
 
 def read(node: Node) -> Geometry | None:

@@ -5,14 +5,10 @@ Attributes that have one unit for all axes, and ``offset``, are read in the unit
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
 
 from n5zarr.conventions.model import MisfitError, brief, numbers_at
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from n5zarr.format.lenient_json import JSON
+from n5zarr.format.lenient_json import JSON
 
 _PREFIXES = (
     ("yocto", "y", -24), ("zepto", "z", -21), ("atto", "a", -18), ("femto", "f", -15),

@@ -10,17 +10,13 @@ order), COSEM's ``transform``, and what Java writes: ``pixelResolution``, ``scal
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
 
 from n5zarr.conventions.axis_names import AXES_KEY, letters_of
 from n5zarr.conventions.funlib import is_of_funlib
 from n5zarr.conventions.model import numbers, texts
+from n5zarr.format.lenient_json import JSON
 from n5zarr.format.order import to_c, transposition
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from n5zarr.format.lenient_json import JSON
 
 _FACTORS = "downsamplingFactors"
 

@@ -7,12 +7,16 @@ from __future__ import annotations
 
 import logging
 import math
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from itertools import product
 from operator import add
-from typing import TYPE_CHECKING, Self, TypeGuard, override
+from types import EllipsisType
+from typing import TYPE_CHECKING, Self, override
 
 import numpy as np
+import numpy.typing as npt
+from zarr.abc.buffer import BufferPrototype, NDBuffer
 from zarr.abc.codec import ArrayArrayCodec, ArrayBytesCodec, BytesBytesCodec
 from zarr.buffer import cpu
 
@@ -22,6 +26,8 @@ from n5zarr.arrays.box import (
     Points,
     Rows,
     box_of_chunks,
+    check_inside,
+    is_plain,
     points_of,
     points_of_mask,
     rows_of,
@@ -30,21 +36,16 @@ from n5zarr.arrays.described import DescribedArray
 from n5zarr.arrays.many_boxes import read_boxes
 from n5zarr.arrays.open_dataset import OpenDataset, dataset_of_array, fill_value_of, is_local
 from n5zarr.arrays.placing import ArrayMemory, host_batch, memory_of
-from n5zarr.arrays.values import elements_for, fitting, shape_of
 from n5zarr.fast import kernel
 from n5zarr.fast.many_boxes import read_grouped
 from n5zarr.fast.python_blocks import BlockReader, read_blocks
 from n5zarr.fast.python_writing import BlockWriter, write_blocks
 from n5zarr.fast.remote_blocks import read_remote_box
+from n5zarr.fast.values import elements_for, fitting, shape_of
 from n5zarr.format.order import N5Tuple, present
 from n5zarr.store.block_codec import N5BlockCodec
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
-
-    import numpy.typing as npt
-    from zarr.abc.buffer import BufferPrototype, NDBuffer
-
     from n5zarr._zarr import (
         ArrayConfigLike,
         BasicSelection,
@@ -72,6 +73,8 @@ class N5Array(DescribedArray[ArrayV3Metadata]):
     Its metadata name the standard codecs of the dataset's compression. So copies made by zarr, with
     :func:`zarr.from_array` or :func:`zarr.zeros_like`, are plain Zarr.
     """
+
+    opened_as = "an N5Array: a zarr.Array that reads and writes boxes of blocks without zarr's loop"
 
     @property
     def metadata(self) -> ArrayV3Metadata:
@@ -104,7 +107,7 @@ class N5Array(DescribedArray[ArrayV3Metadata]):
 
     @override
     def __getitem__(self, selection: Selection) -> NDArrayLikeOrScalar:
-        if not _is_plain(selection, self.ndim):
+        if not is_plain(selection, self.ndim):
             return super().__getitem__(selection)
         memory = memory_of()
         values = self._read(selection, memory)
@@ -114,7 +117,7 @@ class N5Array(DescribedArray[ArrayV3Metadata]):
 
     @override
     def __setitem__(self, selection: Selection, value: npt.ArrayLike) -> None:
-        if not _is_plain(selection, self.ndim):
+        if not is_plain(selection, self.ndim):
             super().__setitem__(selection, value)
         else:
             self.set_orthogonal_selection(selection, value)
@@ -200,11 +203,7 @@ class N5Array(DescribedArray[ArrayV3Metadata]):
         fields: Fields | None = None,
         prototype: BufferPrototype | None = None,
     ) -> None:
-        memory = memory_of(prototype=prototype)
-        value = memory.on_host(value)
-        if fields or not self._write(selection, value, memory):
-            value = fitting(value, shape_of(selection, self.shape))
-            memory.set(super().set_basic_selection, selection, value, fields, prototype)
+        self._set(super().set_basic_selection, selection, value, fields, prototype)
 
     @override
     def set_orthogonal_selection(
@@ -215,11 +214,7 @@ class N5Array(DescribedArray[ArrayV3Metadata]):
         fields: Fields | None = None,
         prototype: BufferPrototype | None = None,
     ) -> None:
-        memory = memory_of(prototype=prototype)
-        value = memory.on_host(value)
-        if fields or not self._write(selection, value, memory):
-            value = fitting(value, shape_of(selection, self.shape))
-            memory.set(super().set_orthogonal_selection, selection, value, fields, prototype)
+        self._set(super().set_orthogonal_selection, selection, value, fields, prototype)
 
     @override
     def set_coordinate_selection(
@@ -230,9 +225,11 @@ class N5Array(DescribedArray[ArrayV3Metadata]):
         fields: Fields | None = None,
         prototype: BufferPrototype | None = None,
     ) -> None:
-        memory, points = memory_of(prototype=prototype), points_of(selection, self.shape)
-        value = fitting(memory.on_host(value), points and points.shape)
-        memory.set(super().set_coordinate_selection, selection, value, fields, prototype)
+        points = points_of(selection, self.shape)
+        self._set(
+            super().set_coordinate_selection, selection, value, fields, prototype,
+            points and points.shape,
+        )  # fmt: skip
 
     @override
     def set_mask_selection(
@@ -243,9 +240,8 @@ class N5Array(DescribedArray[ArrayV3Metadata]):
         fields: Fields | None = None,
         prototype: BufferPrototype | None = None,
     ) -> None:
-        memory = memory_of(prototype=prototype)
-        value = fitting(memory.on_host(value), (int(np.count_nonzero(mask)),))
-        memory.set(super().set_mask_selection, mask, value, fields, prototype)
+        shape = (int(np.count_nonzero(mask)),)
+        self._set(super().set_mask_selection, mask, value, fields, prototype, shape)
 
     @override
     def set_block_selection(
@@ -256,11 +252,11 @@ class N5Array(DescribedArray[ArrayV3Metadata]):
         fields: Fields | None = None,
         prototype: BufferPrototype | None = None,
     ) -> None:
-        memory = memory_of(prototype=prototype)
         size = getattr(self.async_array.metadata.chunk_grid, "chunk_shape", None)
         box = size and box_of_chunks(selection, self.shape, size)
-        value = fitting(memory.on_host(value), box and box.shape)
-        memory.set(super().set_block_selection, selection, value, fields, prototype)
+        self._set(
+            super().set_block_selection, selection, value, fields, prototype, box and box.shape
+        )
 
     def read_boxes(
         self, starts: npt.ArrayLike, shape: Sequence[int], out: np.ndarray | None = None
@@ -285,11 +281,31 @@ class N5Array(DescribedArray[ArrayV3Metadata]):
                 return memory.placed(values)
         return memory.get(zarrs, selection, out, fields, prototype)
 
+    def _set(
+        self,
+        zarrs: Callable[..., None],
+        selection: object,
+        value: npt.ArrayLike,
+        fields: Fields | None,
+        prototype: BufferPrototype | None,
+        shape: tuple[int, ...] | EllipsisType | None = ...,
+    ) -> None:
+        """Write a selection; by zarr's own method if its shape is given, or if it is no box."""
+        memory = memory_of(prototype=prototype)
+        value = memory.on_host(value)
+        self.warn_of_loss(value, self.dtype)
+        if shape is ...:
+            if not fields and self._write(selection, value, memory):
+                return
+            shape = shape_of(selection, self.shape)
+        memory.set(zarrs, selection, fitting(value, shape), fields, prototype)
+
     def _read(self, selection: object, memory: ArrayMemory) -> np.ndarray | None:
         """Read a box without zarr's event loop; None if zarr has to read."""
         box = Box.of(selection, self.shape)
         if box is None:
             self._tell(_NO_BOX)
+            check_inside(selection, self.shape)
             return None
         dataset = self._dataset(memory, is_anywhere=True)
         return None if dataset is None else self._read_box(box, dataset, memory)
@@ -379,6 +395,8 @@ class N5Array(DescribedArray[ArrayV3Metadata]):
         """Write a box without zarr's event loop; return False if zarr has to write."""
         box = Box.of(selection, self.shape)
         elements = None if box is None else elements_for(value, box, self.dtype)
+        if box is None:
+            check_inside(selection, self.shape)
         if box is None or elements is None:
             self._tell(_NO_BOX if box is None else "the value is no array of the box's numbers")
             return False
@@ -412,17 +430,7 @@ class N5Array(DescribedArray[ArrayV3Metadata]):
     def _items(
         self, box: Box, dataset: OpenDataset, positions: Iterable[N5Tuple] | None = None
     ) -> tuple[BatchItem, ...]:
-        """Make the batch items of a box, one for each chunk, like zarr.
-
-        Parameters
-        ----------
-        box : Box
-            The box.
-        dataset : OpenDataset
-            The dataset of the array.
-        positions : iterable of tuple of int, optional
-            Grid positions of the blocks; by default all blocks of the box.
-        """
+        """Make the batch items of a box, like zarr: of all its blocks, or of some."""
         size = dataset.view.chunk_shape
         if positions is None:
             all_coords: Iterable[tuple[int, ...]] = product(*box.places(size))
@@ -437,14 +445,6 @@ class N5Array(DescribedArray[ArrayV3Metadata]):
             is_complete = part == chunk
             items.append((key, spec, part.relative_to(chunk), part.relative_to(box), is_complete))
         return host_batch(items)
-
-
-def _is_plain(selection: object, ndim: int) -> TypeGuard[OrthogonalSelection]:
-    """Whether a selection has only integers and slices, at least one and not too many."""
-    parts = selection if type(selection) is tuple else (selection,)
-    if not 0 < len(parts) <= ndim:
-        return False
-    return all(type(part) is slice or type(part) is int for part in parts)
 
 
 _NO_BOX = "the selection is not of integers, slices and an ellipsis"

@@ -9,13 +9,17 @@ from __future__ import annotations
 
 import logging
 import math
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Protocol, cast
 
 import numpy as np
+from zarr.abc.buffer import NDBuffer
+from zarr.abc.codec import CodecPipeline, GetResult
 
 from n5zarr._zarr import PRESENT, max_workers, without_awaiting
+from n5zarr.arrays.box import BatchBox
 from n5zarr.arrays.open_dataset import OpenDataset, dataset_at, fill_value_of, is_local
 from n5zarr.arrays.placing import fill, host_batch, host_buffer
 from n5zarr.errors import N5Error
@@ -27,19 +31,13 @@ from n5zarr.fast.remote_blocks import read_remote, write_remote
 from n5zarr.fast.whole_blocks import can_read_whole, read_whole
 from n5zarr.fast.workers import share_out
 from n5zarr.format.compression import Bzip2, Jpeg, Lzma, Raw, Xz
+from n5zarr.format.order import N5Tuple
 from n5zarr.storage.ending import entering, on_thread
+from n5zarr.store.n5_store import N5Store
 from n5zarr.zarr_view.element import Content
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from zarr.abc.buffer import NDBuffer
-    from zarr.abc.codec import CodecPipeline, GetResult
-
     from n5zarr._zarr import ArrayMetadata, BatchItem
-    from n5zarr.arrays.box import BatchBox
-    from n5zarr.format.order import N5Tuple
-    from n5zarr.store.n5_store import N5Store
 
 _log = logging.getLogger(__name__)
 

@@ -8,9 +8,12 @@ that.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
+from zarr.abc.buffer import NDBuffer
+from zarr.abc.codec import CodecPipeline
 from zarr.buffer import cpu
 
 from n5zarr._zarr import decode_chunk, encode_chunk, max_workers
@@ -20,11 +23,6 @@ from n5zarr.storage.ending import on_thread
 from n5zarr.storage.threads import run_each
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
-
-    from zarr.abc.buffer import NDBuffer
-    from zarr.abc.codec import CodecPipeline
-
     from n5zarr._zarr import BatchItem
     from n5zarr.storage.requests import Steps
     from n5zarr.store.n5_store import N5Store

@@ -11,6 +11,7 @@ from __future__ import annotations
 import logging
 import os
 from array import array as packed
+from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import product
 from operator import floordiv, mul
@@ -25,7 +26,9 @@ from n5zarr.arrays.open_dataset import SMALL_BLOCK, OpenDataset
 from n5zarr.codecs.buffers import REUSED, Scratch, scratch
 from n5zarr.codecs.compress import codec_of, decompress_reused
 from n5zarr.errors import N5Error
+from n5zarr.fast.cells import Cells
 from n5zarr.fast.native import load_kernel
+from n5zarr.fast.python_blocks import PutByKernel
 from n5zarr.fast.workers import work_together
 from n5zarr.format.compression import Blosc, Compression, Gzip, Raw, Zstd
 from n5zarr.format.order import N5Tuple, from_presented
@@ -33,11 +36,7 @@ from n5zarr.storage.ending import check_wanted
 from n5zarr.storage.writing import sync_directories
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
     from n5zarr._zarr import BatchItem
-    from n5zarr.fast.cells import Cells
-    from n5zarr.fast.python_blocks import PutByKernel
 
 _log = logging.getLogger(__name__)
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from operator import mod
-from typing import TYPE_CHECKING
 
 import numpy as np
+from zarr.types import AnyArray
 
 from n5zarr.arrays.box import Groups
 from n5zarr.arrays.boxes import BoxSlices, box_at
@@ -14,11 +15,6 @@ from n5zarr.arrays.placing import read_on_host
 from n5zarr.fast import kernel
 from n5zarr.fast.cells import Cells
 from n5zarr.format.order import present
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from zarr.types import AnyArray
 
 
 def read_many(

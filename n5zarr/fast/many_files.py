@@ -7,17 +7,13 @@ from __future__ import annotations
 
 import os
 from array import array as packed
+from collections.abc import Sequence
 from itertools import batched, chain
-from typing import TYPE_CHECKING
 
 from n5zarr.codecs.buffers import scratch
 from n5zarr.fast.native import load_kernel
 from n5zarr.format.block import MAX_ARRAY_NDIM
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from n5zarr.format.order import N5Tuple
+from n5zarr.format.order import N5Tuple
 
 _kernel = load_kernel()
 

@@ -1,35 +1,33 @@
 """The codec pipeline that zarr uses for the arrays of an ``N5Store``.
 
-zarr asks its configured pipeline class for a pipeline for each array that it opens. Importing
-n5zarr makes :class:`N5CodecPipeline` that class, unless another one is configured or the
-environment variable ``N5ZARR_PIPELINE`` is ``0``. For arrays of an ``N5Store``, with any options,
-it has :mod:`n5zarr.fast.batches` read and write, which is imported with the first such array. For
-all other arrays it returns zarr's default pipeline.
+zarr asks its configured pipeline class, which :mod:`n5zarr.fast.default` sets, for a pipeline for
+each array that it opens. For arrays of an ``N5Store``, with any options, :class:`N5CodecPipeline`
+has :mod:`n5zarr.fast.batches` read and write, which is imported with the first such array. For all
+other arrays it returns zarr's default pipeline.
 """
 
 from __future__ import annotations
 
-import os
 import sys
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self, cast, override
 
-import zarr
+from zarr.abc.buffer import Buffer, NDBuffer
 from zarr.abc.codec import Codec, CodecPipeline, GetResult
+from zarr.abc.store import Store
 from zarr.registry import register_pipeline
 
-from n5zarr._zarr import default_pipeline, default_pipeline_name, zarrs_pipeline
+from n5zarr._zarr import zarrs_pipeline
 from n5zarr.fast.chunk_updates import update_chunks
+from n5zarr.fast.default import default_pipeline
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
-    from zarr.abc.buffer import Buffer, NDBuffer
-    from zarr.abc.store import Store
-
     from n5zarr._zarr import ArrayMetadata, ArraySpec, BatchItem, ChunkGridMetadata, ZDType
     from n5zarr.fast.batches import Batches
+
+_ZARRS = default_pipeline()
 
 
 @dataclass(frozen=True)
@@ -73,7 +71,7 @@ class N5CodecPipeline(CodecPipeline):
     @classmethod
     @override
     def from_codecs(cls, codecs: Iterable[Codec]) -> Self:
-        return cast("Self", default_pipeline().from_codecs(codecs))
+        return cast("Self", _ZARRS.from_codecs(codecs))
 
     @override
     async def read(
@@ -167,14 +165,6 @@ def _is_importing() -> bool:
     """
     own = (module for name, module in [*sys.modules.items()] if name.startswith("n5zarr"))
     return any(getattr(getattr(m, "__spec__", None), "_initializing", False) for m in own)
-
-
-def make_default() -> None:
-    """Make the pipeline zarr's default, unless another one is configured."""
-    is_on = os.environ.get("N5ZARR_PIPELINE", "1") != "0"
-    if is_on and zarr.config.get("codec_pipeline.path") == default_pipeline_name():
-        name = f"{N5CodecPipeline.__module__}.{N5CodecPipeline.__qualname__}"
-        zarr.config.set({"codec_pipeline.path": name})
 
 
 register_pipeline(N5CodecPipeline)

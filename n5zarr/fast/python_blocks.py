@@ -9,9 +9,11 @@ threads would only wait for each other on the interpreter's lock.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+from zarr.abc.codec import GetResult
 
 from n5zarr._zarr import MISSING, PRESENT
 from n5zarr.arrays.open_dataset import OpenDataset, fill_value_of
@@ -26,10 +28,6 @@ from n5zarr.format.order import N5Tuple, to_c
 from n5zarr.storage import files
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
-
-    from zarr.abc.codec import GetResult
-
     from n5zarr._zarr import BatchItem
 
 type PutByKernel = Callable[[N5Tuple, memoryview | None, Scratch], bool]

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
+from zarr.abc.buffer import NDBuffer
 from zarr.buffer import cpu
 
 from n5zarr.arrays.open_dataset import OpenDataset, dataset_at, fill_value_of, is_local
 from n5zarr.codecs.block import decode_full, encode_parts, pad_or_truncate
+from n5zarr.codecs.buffers import BufferLike
 from n5zarr.codecs.shard import check_not_sharded, in_memory
 from n5zarr.errors import ErrorsAt, N5BlockError
 from n5zarr.fast.chunk_updates import merged
@@ -20,12 +23,7 @@ from n5zarr.storage.requests import Check, Put, Remove, Steps, Update, Work, req
 from n5zarr.storage.writing import FileWriter
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
-
-    from zarr.abc.buffer import NDBuffer
-
     from n5zarr._zarr import BatchItem
-    from n5zarr.codecs.buffers import BufferLike
 
 
 def write_blocks(

@@ -8,35 +8,34 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
 from itertools import product
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, cast
 
+import numpy as np
+from zarr.abc.codec import GetResult
+
 from n5zarr._zarr import MISSING, PRESENT, max_workers
+from n5zarr.arrays.box import Box
 from n5zarr.arrays.open_dataset import OpenDataset, dataset_at, fill_value_of
 from n5zarr.codecs.buffers import BufferLike, Scratch
 from n5zarr.fast import kernel
 from n5zarr.fast.chunk_updates import run_flows
 from n5zarr.fast.python_blocks import BlockReader
+from n5zarr.fast.python_writing import BlockWriter
 from n5zarr.fast.turns import Turns, turns_of
 from n5zarr.fast.workers import waiting, work_together
 from n5zarr.format.compression import Raw
+from n5zarr.format.order import N5Tuple
 from n5zarr.storage.ending import on_thread
 from n5zarr.storage.requests import Ends, Get, Steps, get_each, request_each
 from n5zarr.storage.threads import NoThreadError, run_each
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    import numpy as np
-    from zarr.abc.codec import GetResult
-
     from n5zarr._zarr import ArrayMetadata, BatchItem
-    from n5zarr.arrays.box import Box
-    from n5zarr.fast.python_writing import BlockWriter
-    from n5zarr.format.order import N5Tuple
 
 _SLAB_BLOCK = 2**20  # bytes: from larger uncompressed blocks, a part is read alone
 

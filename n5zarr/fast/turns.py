@@ -5,14 +5,11 @@ from __future__ import annotations
 import os
 from asyncio import AbstractEventLoop, Semaphore, get_running_loop
 from collections import deque
+from collections.abc import Callable
 from contextlib import suppress
-from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
 from n5zarr.storage.threads import Pool
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 SERVERS = Pool("n5zarr waits")
 """Threads that wait for servers: as many as a single store may send requests at a time."""

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from itertools import batched
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -13,9 +13,6 @@ from n5zarr.codecs.buffers import scratch
 from n5zarr.fast import kernel
 from n5zarr.format.block import MAX_ARRAY_NDIM
 from n5zarr.format.order import N5Tuple, present
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
 
 _TOGETHER = 2**21  # bytes: these stay near to a core
 

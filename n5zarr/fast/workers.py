@@ -11,17 +11,14 @@ import contextlib
 import os
 import time
 from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future
 from itertools import chain, takewhile
-from typing import TYPE_CHECKING
 
 from n5zarr.errors import N5Error
 from n5zarr.fast.turns import SERVERS, Turns
 from n5zarr.storage.ending import ended_by
 from n5zarr.storage.threads import WORK
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-    from concurrent.futures import Future
 
 _LOTS_PER_WORKER = 4  # few enough to be cheap, enough to share the work evenly
 _LAST_WAIT = 5.0  # seconds at the end of the process, for requests that are under way

@@ -12,12 +12,9 @@ characters themselves, ``.`` and ``..`` are resolved, and the empty path is the 
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
 
 from n5zarr.errors import N5UnrepresentableError
-
-if TYPE_CHECKING:
-    from n5zarr.format.lenient_json import JSON
+from n5zarr.format.lenient_json import JSON
 
 type AttributePath = tuple[str | int, ...]
 """Names of members and indices of lists, from the outside inwards; empty for the document."""

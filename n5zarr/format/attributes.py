@@ -8,8 +8,11 @@ Java: ``DatasetAttributesAdapter``; for N5 before 4.0, n5-3.5.1 ``DatasetAttribu
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from typing import Final
+
+import numpy as np
 
 from n5zarr.errors import N5AttributesError, Problem
 from n5zarr.format.block import MAX_NDIM
@@ -19,12 +22,6 @@ from n5zarr.format.grid import block_extent, grid_shape
 from n5zarr.format.lenient_json import JSON, as_integer
 from n5zarr.format.order import N5Tuple
 from n5zarr.format.version import VERSION_KEY, is_version
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    import numpy as np
-
 
 ATTRIBUTES_JSON = "attributes.json"
 """N5 spec, "File-system specification", item 2: the name of the file in each directory."""

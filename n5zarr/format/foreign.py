@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import json
 import re
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from collections.abc import Collection, Iterable, Mapping
+from typing import Any, Literal, NamedTuple
 
 from n5zarr.format.attributes import ATTRIBUTES_JSON
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping
 
 FIRST_BYTES = 4096  # of a file, as many as :func:`file_from` needs
 ZARR_DOCUMENTS = frozenset({"zarr.json", ".zgroup", ".zarray"})

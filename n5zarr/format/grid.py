@@ -7,12 +7,9 @@ from __future__ import annotations
 
 import math
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 from n5zarr.format.order import N5Tuple
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 # Java: "00" is another file than "0" and is never read.
 _INDEX = re.compile(r"0|[1-9][0-9]*", re.ASCII)
@@ -195,10 +192,7 @@ def automatic_block_size(
     for _ in range(128):
         middle = (low + high) / 2
         low, high = (middle, high) if math.prod(size(middle)) <= n_elements else (low, middle)
-    # a rounding error may put `low` just below an integer
-    exact = [round(low * r) / r for r in ratio]
-    best = max((f for f in (low, *exact) if math.prod(size(f)) <= n_elements), default=low)
-    return size(best)
+    return size(low)
 
 
 def join_blocks(

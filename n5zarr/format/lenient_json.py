@@ -17,13 +17,11 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 from n5zarr.errors import N5AttributesError, Problem
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
 
 type JSON = str | int | float | bool | Sequence[JSON] | Mapping[str, JSON] | None
 

@@ -15,12 +15,10 @@ Three kinds of tuples of integers, kept apart by the type checker:
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal, NewType, overload
+from collections.abc import Iterable
+from typing import Literal, NewType, overload
 
 from n5zarr.errors import option_error
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 N5Tuple = NewType("N5Tuple", tuple[int, ...])
 """Integers in N5 order: the fastest-varying axis first."""

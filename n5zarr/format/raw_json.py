@@ -14,8 +14,9 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Callable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
@@ -30,9 +31,6 @@ from n5zarr.format.lenient_json import (
     spelled,
     unquoted,
 )
-
-if TYPE_CHECKING:
-    import re
 
 
 class _MemberText(NamedTuple):

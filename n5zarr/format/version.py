@@ -13,12 +13,9 @@ Deviation: Java fails on numbers and on fewer than three components. Here ``4``,
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
 
 from n5zarr.errors import N5UnsupportedError
-
-if TYPE_CHECKING:
-    from n5zarr.format.lenient_json import JSON
+from n5zarr.format.lenient_json import JSON
 
 VERSION_KEY = "n5"
 """N5 spec, "File-system specification", item 3: the attribute of the root."""

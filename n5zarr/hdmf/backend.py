@@ -12,17 +12,18 @@ from __future__ import annotations
 
 import os
 import warnings
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, override
+from typing import Any, override
 from zipfile import is_zipfile
 
 import zarr
-from hdmf.build import ConstructError
 from hdmf.utils import docval, get_docval
 from hdmf_zarr import NWBZarrIO, ZarrIO
 from hdmf_zarr.utils import ZarrIODataChunkIteratorQueue
+from pynwb import NWBFile
 from zarr.abc.store import Store
 from zarr.errors import ZarrUserWarning
 
@@ -30,18 +31,17 @@ from n5zarr._zarr import sync
 from n5zarr.container.options import require
 from n5zarr.errors import N5UnrepresentableError, N5UnsupportedError, N5Warning
 from n5zarr.format.attributes import ATTRIBUTES_JSON
+from n5zarr.hdmf.advice import advising
 from n5zarr.hdmf.rows import StoredRows, check_rows, tables_in
+from n5zarr.storage.asking_once import asking_once
 from n5zarr.storage.ending import ending
 from n5zarr.storage.removing import remove
 from n5zarr.storage.url import is_url
 from n5zarr.store.flows import undoing
 from n5zarr.store.n5_store import N5Store
+from n5zarr.tools.jobs.nodes import walk
+from n5zarr.zarr_view.dataset_view import DatasetView
 from n5zarr.zarr_view.keys import METADATA_NAMES
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from pynwb import NWBFile
 
 _MODES = ("r", "r-", "r+", "a", "w", "w-", "x")
 _CHANGES = ("r+", "a")
@@ -74,6 +74,9 @@ class _OpensStores(ZarrIO):  # type: ignore[misc] # hdmf has no types
             if mode == "w" and arguments.get("force_overwrite") and root.is_file():
                 remove(root)  # zarr removes the members of a container, but no file in its place
             _check_root(root, mode)
+        elif mode in ("r", "r-"):
+            store = store.with_read_only(read_only=True)  # that hdmf-zarr makes no copy
+            _read_ahead(store)
         return arguments | {"path": store, "storage_options": None}
 
     @property
@@ -123,14 +126,8 @@ class _OpensStores(ZarrIO):  # type: ignore[misc] # hdmf has no types
 
     def read(self, **kwargs: object) -> Any:
         """Read a container; see :meth:`hdmf_zarr.ZarrIO.read`."""
-        try:
+        with asking_once(), advising(self.source):
             container = super().read(**kwargs)
-        except ConstructError as err:
-            err.add_note(
-                f"{self.source}: if columns differ in length, see in n5zarr's cookbook "
-                "'An NWB session with an incomplete row'"
-            )
-            raise
         if self.mode in _CHANGES:
             self._guarded = [*map(StoredRows, tables_in(container))]
         return container
@@ -154,7 +151,7 @@ class _OpensStores(ZarrIO):  # type: ignore[misc] # hdmf has no types
                 super().write(*args, **kwargs)
             return
         try:
-            with undoing(self.path), ending():
+            with undoing(self.path), asking_once(), ending():
                 super().write(*args, **kwargs)
         except BaseException as err:
             err.add_note(f"{self.source}: nothing of this write is kept; open it again")
@@ -228,7 +225,8 @@ class N5IO(_OpensStores):
 
     @docval(*get_docval(ZarrIO.__init__))  # type: ignore[untyped-decorator]
     def __init__(self, **kwargs: Any) -> None:
-        super().__init__(**self._open_store(kwargs))
+        with asking_once(), advising(kwargs["path"]):
+            super().__init__(**self._open_store(kwargs))
 
     @staticmethod
     @override
@@ -267,10 +265,11 @@ class NWBN5IO(_OpensStores, NWBZarrIO):  # type: ignore[misc] # hdmf has no type
 
     @docval(*get_docval(NWBZarrIO.__init__))  # type: ignore[untyped-decorator]
     def __init__(self, **kwargs: Any) -> None:
-        kwargs = self._open_store(kwargs)
-        if kwargs["mode"] == "a" and _root_of(kwargs["path"]) is None:
-            kwargs["load_namespaces"] = False  # the container does not exist yet
-        super().__init__(**kwargs)
+        with asking_once(), advising(kwargs["path"]):
+            kwargs = self._open_store(kwargs)
+            if kwargs["mode"] == "a" and _root_of(kwargs["path"]) is None:
+                kwargs["load_namespaces"] = False  # the container does not exist yet
+            super().__init__(**kwargs)
 
     @staticmethod
     @override
@@ -320,6 +319,13 @@ def _store(path: str | Path | Store, storage_options: dict[str, Any] | None) -> 
     if isinstance(path, N5Store):
         return path
     return N5Store(path, storage_options=storage_options)
+
+
+def _read_ahead(store: N5Store) -> None:
+    """Read the documents of a container on a server, many at once; zarr lists group after group."""
+    for found in walk(store, ""):
+        if isinstance(found.node, DatasetView):  # its blocks are read without another look
+            store.container.memory.keep(found.path, found.node)
 
 
 def _root_of(path: str | Path | Store) -> zarr.Group | None:

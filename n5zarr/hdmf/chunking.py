@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from math import prod
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import h5py
 import numpy as np
@@ -13,20 +14,18 @@ from hdmf.build import Builder, BuildManager, DatasetBuilder, GroupBuilder
 from hdmf.data_utils import GenericDataChunkIterator
 from hdmf.validate.validator import check_shape
 from hdmf_zarr import ZarrDataIO
+from zarr.abc.codec import Codec
 from zarr.codecs import GzipCodec
 from zarr.codecs.numcodecs import Shuffle, Zlib
 
 from n5zarr.hdmf.file_contents import children, n_bytes, shape_of, slab_shape, stored
+from n5zarr.tools.jobs.run import Progress
+from n5zarr.tools.nwb_places import FileFormat
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
     from hdmf.spec import BaseStorageSpec, DatasetSpec, GroupSpec
-    from zarr.abc.codec import Codec
 
-    from n5zarr.tools.jobs.run import Progress
 
-type FileFormat = Literal["hdf5", "n5", "zarr"]
 type _ZarrArray = zarr.Array[Any]
 
 _LARGE = 4 << 20  # bytes

@@ -11,6 +11,7 @@ import os
 import shutil
 import uuid
 import warnings
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -33,7 +34,7 @@ from n5zarr.errors import (
 )
 from n5zarr.format.attributes import ATTRIBUTES_JSON
 from n5zarr.hdmf.backend import NWBN5IO, not_warned_of_consolidation
-from n5zarr.hdmf.chunking import FileFormat, Meter, dimension_names, wrap
+from n5zarr.hdmf.chunking import Meter, dimension_names, wrap
 from n5zarr.hdmf.comparison import differences
 from n5zarr.hdmf.copying import copied_tree
 from n5zarr.hdmf.file_contents import (
@@ -46,25 +47,15 @@ from n5zarr.hdmf.file_contents import (
     write_specifications,
 )
 from n5zarr.hdmf.hdf5 import unreadable
-from n5zarr.storage.secrets import named
-from n5zarr.storage.url import is_url, local_path
 from n5zarr.store.n5_store import N5Store
+from n5zarr.tools.jobs.run import Progress
+from n5zarr.tools.nwb_places import SUFFIXES, FileFormat, check_free, places_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
     from hdmf.backends.io import HDMFIO
 
-    from n5zarr.tools.jobs.run import Progress
 
 _CLASSES: dict[FileFormat, type[HDMFIO]] = {"hdf5": NWBHDF5IO, "n5": NWBN5IO, "zarr": NWBZarrIO}
-_SUFFIXES: dict[str, FileFormat] = {
-    ".nwb": "hdf5",
-    ".h5": "hdf5",
-    ".hdf5": "hdf5",
-    ".n5": "n5",
-    ".zarr": "zarr",
-}
 
 
 def convert(
@@ -124,10 +115,9 @@ def convert(
     the shuffle filter, which N5 does not have.
     """
     target_name = os.fspath(destination)
-    source, destination = _local(source), _local(destination).resolve()
-    to = _format(to, target_name)
+    source, destination, to = places_of(source, destination, to, overwrite=overwrite)
     _check_target(source, destination, target_name, overwrite=overwrite)
-    suffix = next(suffix for suffix, known in _SUFFIXES.items() if known == to)
+    suffix = next(suffix for suffix, known in SUFFIXES.items() if known == to)
     unfinished = destination.with_name(f".{destination.name}.{uuid.uuid4().hex}.partial{suffix}")
     try:
         _export(source, unfinished, to, Meter("convert", progress))
@@ -155,39 +145,9 @@ def _with_notes[E: Exception](error: E, notes: Iterable[str]) -> E:
     return error
 
 
-def _format(to: FileFormat | None, target: str) -> FileFormat:
-    """Return the format to write; by default that of the suffix."""
-    suffix = Path(target).suffix
-    name = _SUFFIXES.get(suffix.lower()) if to is None else to
-    if name in _CLASSES:
-        return name
-    message = f"expected a suffix of {[*_SUFFIXES]}, or to= (--to), got {suffix!r}"
-    if to is not None:
-        message = f"to (--to): expected one of {[*_CLASSES]}, got {to!r}"
-    raise option_error(message, where=target)
-
-
-def _local(path: str | os.PathLike[str]) -> Path:
-    text = os.fspath(path)
-    if is_url(text):
-        message = "expected a local path; NWBN5IO reads and writes containers on servers"
-        raise N5UnsupportedError(message, kind="option", where=named(text))
-    return Path(os.path.abspath(Path(local_path(text)).expanduser()))  # noqa: PTH100 - keeps links
-
-
 def _check_target(source: Path, target: Path, target_name: str, *, overwrite: bool) -> None:
     """Check that only an NWB file, a plain file or an empty folder would be replaced."""
-    real = source.resolve()
-    require(
-        real not in target.parents and target not in real.parents,
-        f"expected a location beside {source}, not in it or around it",
-        target_name,
-        kind="path",
-    )
-    if not target.exists():
-        return
-    if not overwrite:
-        raise FileExistsError(f"{target_name} exists; overwrite=True (--overwrite) replaces it")
+    check_free(source, target, target_name, overwrite=overwrite)
     is_other = target.is_dir() and any(target.iterdir()) and _class_for(target) is None
     require(
         not is_other,
@@ -214,8 +174,6 @@ def _put_in_place(unfinished: Path, target: Path) -> None:
 @contextmanager
 def _reader(path: Path) -> Iterator[HDMFIO]:
     """Open a file of any of the three formats."""
-    if not path.exists():
-        raise FileNotFoundError(f"{path} does not exist")
     name = str(path)
     if is_zarr_v2_file(name):
         message = "Zarr v2, of hdmf-zarr before 0.14; NWBZarrV2IO.convert_to_v3 makes v3 of it"

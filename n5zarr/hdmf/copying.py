@@ -7,7 +7,7 @@ version of the schema and drops content outside the schema. Here everything stay
 from __future__ import annotations
 
 from collections import deque
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 import h5py
 import numpy as np
@@ -29,9 +29,6 @@ from n5zarr.hdmf.file_contents import (
     target_of,
     type_of,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
 
 
 def copied_tree(

@@ -7,9 +7,11 @@ and the paths of references are ``str``.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from math import prod
+from types import EllipsisType
 from typing import TYPE_CHECKING, Any
 
 import h5py
@@ -26,9 +28,6 @@ from hdmf.query import HDMFDataset
 from n5zarr.arrays.boxes import BoxSlices, box_shape, boxes
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from types import EllipsisType
-
     from hdmf.backends.io import HDMFIO
 
 

@@ -6,14 +6,11 @@ links to the same object. Such a file must not be copied.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from typing import TYPE_CHECKING
 
 import h5py
 import numpy as np
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
 
 _RESERVED = (
     "_ARRAY_DIMENSIONS",

@@ -6,8 +6,9 @@ part, the others are longer, and hdmf reads the table no more.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from hdmf.common import DynamicTable, VectorData
 from hdmf.utils import get_data_shape
@@ -16,9 +17,6 @@ from zarr import Array
 from n5zarr._zarr import wait_for_loop
 from n5zarr.container.options import require
 from n5zarr.hdmf.file_contents import stored
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 
 def tables_in(container: Any) -> list[DynamicTable]:
@@ -95,6 +93,12 @@ class StoredRows:
             self._before = [(array, array.shape) for array in self._arrays]
         try:
             return append(*args, **options)
-        except BaseException:
+        except BaseException as err:
             self._take_back()
+            if not getattr(err, "__notes__", ()):  # a row of ragged columns is refused twice
+                column = getattr(getattr(append, "__self__", None), "name", "")
+                err.add_note(
+                    f"table {self._parts[0].name!r}: nothing of this row is kept, as column "
+                    f"{column!r} refused its part"
+                )
             raise

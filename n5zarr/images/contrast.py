@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from itertools import batched, islice
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from n5zarr.arrays.boxes import BoxSlices
 from n5zarr.arrays.placing import read_on_host
 from n5zarr.arrays.stored_chunks import stored_chunks
 from n5zarr.errors import N5Error
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-
-    from n5zarr.arrays.boxes import BoxSlices
-    from n5zarr.images.image import Image, ImageLevel
+from n5zarr.images.image import Image, ImageLevel
 
 _MOST_ELEMENTS = 2**22  # that are looked at, of all levels the coarsest
 _MOST_CHUNKS, _MOST_SMALL_CHUNKS = 64, 256  # that are looked at where many are missing

@@ -12,16 +12,13 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from n5zarr.conventions.model import mapping, numbers, range_of
+from n5zarr.format.lenient_json import JSON
 from n5zarr.images.image import Channel, Image, default_color
 from n5zarr.images.ome_documents import ome_part
-
-if TYPE_CHECKING:
-    from n5zarr.format.lenient_json import JSON
 
 _COLOR = re.compile("#?([0-9A-Fa-f]{6})([0-9A-Fa-f]{2})?")  # some write a hash, or an opacity
 

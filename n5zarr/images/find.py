@@ -7,13 +7,18 @@ pictures and plugins of other programs all show the same.
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+
+import zarr
+from zarr.types import AnyArray
 
 from n5zarr.conventions.bdv import view_of
 from n5zarr.conventions.model import items_of
 from n5zarr.errors import N5Warning, option_error
+from n5zarr.format.lenient_json import JSON
 from n5zarr.images.from_n5 import n5_tree
+from n5zarr.images.image import Image, Images
 from n5zarr.images.in_n5 import find_in_n5
 from n5zarr.images.ome import (
     DEFAULT_VERSION,
@@ -27,21 +32,11 @@ from n5zarr.images.ome import (
 from n5zarr.images.ome_documents import (
     without_ome,
 )
+from n5zarr.images.source import ArraySource, SourceTree
 from n5zarr.rooms import Door
 from n5zarr.storage.asking_once import asking_once
 from n5zarr.storage.place import Backend, Location, place_of
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
-    import zarr
-    from zarr.types import AnyArray
-
-    from n5zarr.format.lenient_json import JSON
-    from n5zarr.images.image import Image, Images
-    from n5zarr.images.source import ArraySource, SourceTree
-    from n5zarr.store.n5_store import N5Store
-
+from n5zarr.store.n5_store import N5Store
 
 _FIND_VIEWS: Door[Callable[[SourceTree, N5Store], Images | None]] = Door("images", "views")
 
@@ -126,7 +121,7 @@ def images_in(tree: SourceTree, *, labels: Sequence[str] = (), warns: bool = Tru
     if tree.container is None:
         raise option_error(
             f"{tree.name}: ome=True (--ome): expected N5, or a group of OME-Zarr that is or holds "
-            "images, as the source of OME-Zarr"
+            "images, as the source of OME-Zarr; without it, arrays are copied as they are"
         )
     has_views = any(view_of(tuple(path.split("/"))) for path in tree.arrays)
     find_views = _FIND_VIEWS.found() if has_views else None

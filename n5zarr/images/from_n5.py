@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import zarr
 
@@ -12,15 +11,13 @@ from n5zarr.container.node_names import Broken
 from n5zarr.container.walk import PathPatterns, Unreadable
 from n5zarr.format.path import join
 from n5zarr.images.source import ArraySource, N5Blocks, SourceTree
+from n5zarr.storage.place import Place
 from n5zarr.store.locating import Located, locate
 from n5zarr.store.missing_nodes import selected_nodes
 from n5zarr.store.n5_store import N5Store
 from n5zarr.store.shown_store import ShownStore
 from n5zarr.zarr_view.dataset_view import DatasetView
-
-if TYPE_CHECKING:
-    from n5zarr.storage.place import Place
-    from n5zarr.zarr_view.keys import ZarrFormat
+from n5zarr.zarr_view.keys import ZarrFormat
 
 
 def n5_tree(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -11,15 +12,13 @@ import numpy as np
 from n5zarr.arrays.placing import read_on_host
 from n5zarr.errors import N5UnrepresentableError, option_error
 from n5zarr.format.grid import join_blocks
+from n5zarr.format.lenient_json import JSON
 from n5zarr.format.path import join
+from n5zarr.images.source import ArraySource, SourceTree, Values
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
     import dask.array
 
-    from n5zarr.format.lenient_json import JSON
-    from n5zarr.images.source import ArraySource, SourceTree, Values
 
 _CHANNEL_COLORS = ("FF0000", "00FF00", "0000FF", "FF00FF", "00FFFF", "FFFF00")  # red first
 

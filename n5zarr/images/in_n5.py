@@ -13,9 +13,9 @@ The root of several images, or of one further down, says that it is a collection
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 from n5zarr.container.axes import GroupLayout, Placed, read_layout, read_placed
 from n5zarr.conventions.find import problems_of_level
@@ -23,22 +23,18 @@ from n5zarr.conventions.levels import listed_levels
 from n5zarr.conventions.model import LEVELS_KEYS, Axis, axes_of, mapping
 from n5zarr.errors import N5UnrepresentableError, option_error
 from n5zarr.format.attributes import GroupAttributes
+from n5zarr.format.lenient_json import JSON
 from n5zarr.format.order import from_presented, present
 from n5zarr.format.path import join
 from n5zarr.images.display import find_shown, is_label, with_display
 from n5zarr.images.image import Image, Images
 from n5zarr.images.ome import Aligned, align_axes, series_metadata
 from n5zarr.images.ome_documents import ome_part, plate_or_well
+from n5zarr.images.source import SourceTree
 from n5zarr.metadata.levels import as_image, names_of_levels
 from n5zarr.store.missing_nodes import not_found
+from n5zarr.store.n5_store import N5Store
 from n5zarr.zarr_view.dataset_view import DatasetView
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from n5zarr.format.lenient_json import JSON
-    from n5zarr.images.source import SourceTree
-    from n5zarr.store.n5_store import N5Store
 
 # of groups: what describes the axes of the levels, in the order of N5
 _OF_AXES = LEVELS_KEYS | {
@@ -111,7 +107,7 @@ def find_in_n5(tree: SourceTree, store: N5Store, labels: Sequence[str] = ()) -> 
         why = f": {found.notes[0]}" if found.notes else ""
         raise option_error(
             f"{store}: /{path}: expected an image (numbers with two or three axes of space), got "
-            f"none{why}"
+            f"none{why}; n5zarr convert without --ome (to='zarr', --to zarr) copies other arrays"
         )
     return _Describer(tree, found, labels).images()
 

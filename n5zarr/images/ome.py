@@ -18,9 +18,10 @@ napari-ome-zarr find the images by it. Source: the schema of OME, 2016-06.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from posixpath import relpath
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import Literal, NamedTuple
 from xml.etree import ElementTree
 
 from n5zarr.container.options import require
@@ -29,19 +30,15 @@ from n5zarr.conventions.model import Axis, first_of, items_of, mapping
 from n5zarr.conventions.ngff import transforms_of
 from n5zarr.conventions.units import in_full, is_count, ratio, symbol
 from n5zarr.errors import option_error
+from n5zarr.format.lenient_json import JSON
 from n5zarr.format.path import join
 from n5zarr.images.image import Channel, Image, ImageAxis, ImageLevel
 from n5zarr.images.ome_06 import REGISTRATION, as_06, is_registration
 from n5zarr.images.ome_documents import without_ome
 from n5zarr.images.ome_rules import check_axes
+from n5zarr.images.source import ArraySource
 from n5zarr.images.stacked import reordered
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from n5zarr.format.lenient_json import JSON
-    from n5zarr.images.source import ArraySource
-    from n5zarr.zarr_view.keys import ZarrFormat
+from n5zarr.zarr_view.keys import ZarrFormat
 
 type OmeVersion = Literal["0.4", "0.5", "0.6"]
 

@@ -9,15 +9,11 @@ of a view that BigStitcher has registered, to ``world``.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
 
 from n5zarr.conventions.levels import entries_in, path_of
 from n5zarr.conventions.model import MisfitError, brief, items_of, mapping, numbers
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from n5zarr.format.lenient_json import JSON
+from n5zarr.format.lenient_json import JSON
 
 REGISTRATION = "registration"
 """Member of an image, as an attribute of its group in N5 and older versions: three rows of four

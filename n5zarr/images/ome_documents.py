@@ -9,7 +9,8 @@ stay as attributes of the group of the image.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 from n5zarr.conventions import ngff
 from n5zarr.conventions.axis_names import XARRAY_KEY
@@ -25,14 +26,10 @@ from n5zarr.conventions.model import (
     items_of,
     mapping,
 )
+from n5zarr.format.lenient_json import JSON
 from n5zarr.format.order import CTuple, to_n5
 from n5zarr.format.path import groups_above, is_name
 from n5zarr.images.ome_06 import REGISTRATION, from_06, is_06
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from n5zarr.format.lenient_json import JSON
 
 UNNAMED_AXES = ("t", "c", "z", "y", "x")
 """The axes of images of 0.1 and 0.2."""

@@ -10,24 +10,20 @@ from __future__ import annotations
 import math
 import re
 import warnings
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
-from typing import TYPE_CHECKING
+
+import numpy as np
+from zarr.types import AnyArray
 
 from n5zarr.container.options import require
 from n5zarr.conventions.find import misspelt_units, problems_of_scale
 from n5zarr.conventions.levels import entries_in, path_of
 from n5zarr.conventions.model import Axis, MisfitError, axes_of, brief, items_of, mapping, numbers
 from n5zarr.errors import N5Warning
+from n5zarr.format.lenient_json import JSON
 from n5zarr.images.ome_documents import is_inside, level_paths, ome_part
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
-    import numpy as np
-    from zarr.types import AnyArray
-
-    from n5zarr.format.lenient_json import JSON
-    from n5zarr.images.source import ArraySource
+from n5zarr.images.source import ArraySource
 
 _ORDER = {"time": 0, "channel": 1, "space": 2}
 

@@ -2,35 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
+import numpy as np
 import zarr
 from zarr.abc.store import SupportsSyncStore
+from zarr.types import AnyArray
 
+from n5zarr.arrays.boxes import BoxSlices
 from n5zarr.container.block_listing import stored_positions
+from n5zarr.container.walk import PathPatterns
 from n5zarr.conventions.model import level_of
 from n5zarr.format.attributes import ATTRIBUTES_JSON
+from n5zarr.format.compression import Compression
 from n5zarr.format.grid import block_path
+from n5zarr.format.lenient_json import JSON
+from n5zarr.format.order import N5Tuple
 from n5zarr.format.path import groups_above, join
+from n5zarr.storage.interface import Storage
 from n5zarr.storage.requests import read_key
+from n5zarr.store.locating import Document
 from n5zarr.store.n5_store import N5Store
+from n5zarr.zarr_view.dataset_view import DatasetView
 from n5zarr.zarr_view.element import Content
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
-    import numpy as np
-    from zarr.types import AnyArray
-
-    from n5zarr.arrays.boxes import BoxSlices
-    from n5zarr.container.walk import PathPatterns
-    from n5zarr.format.compression import Compression
-    from n5zarr.format.lenient_json import JSON
-    from n5zarr.format.order import N5Tuple
-    from n5zarr.storage.interface import Storage
-    from n5zarr.store.locating import Document
-    from n5zarr.zarr_view.dataset_view import DatasetView
 
 
 class Values(Protocol):

@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import zarr
+from zarr.types import AnyArray
 
 from n5zarr._zarr import ArrayV2Metadata, ArrayV3Metadata
 from n5zarr.arrays.boxes import BoxSlices, StoredChunks
 from n5zarr.arrays.placing import read_on_host
 from n5zarr.arrays.stored_chunks import stored_chunks
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    import numpy.typing as npt
-    from zarr.types import AnyArray
-
-    from n5zarr.images.source import ArraySource, Values
+from n5zarr.images.source import ArraySource, Values
 
 _OF_CHUNKS = {  # what decides which bytes a chunk has, by the format of Zarr
     2: ("compressor", "filters", "dtype", "order", "chunks"),

@@ -7,44 +7,40 @@ from __future__ import annotations
 
 import asyncio
 import warnings
+from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import zarr
+from zarr.abc.buffer import Buffer
+from zarr.abc.store import Store
 from zarr.buffer import cpu
 from zarr.codecs import BytesCodec
 from zarr.storage import MemoryStore
+from zarr.types import AnyArray
 
 from n5zarr._zarr import sync
 from n5zarr.arrays.boxes import box_at
 from n5zarr.arrays.encoder import Encoder
 from n5zarr.arrays.placing import read_on_host
+from n5zarr.codecs.buffers import BufferLike
 from n5zarr.conventions.axis_names import with_names
 from n5zarr.errors import ErrorsAt, N5Warning
 from n5zarr.format.compression import Compression, Zstd
 from n5zarr.format.grid import block_path
+from n5zarr.format.lenient_json import JSON
 from n5zarr.format.path import join
 from n5zarr.format.raw_json import nonfinite_note, strict
 from n5zarr.images.find import ome_tree
+from n5zarr.images.image import Images
 from n5zarr.images.ome import DEFAULT_VERSION, OME_FORMATS, OmeVersion
+from n5zarr.images.source import ArraySource
 from n5zarr.storage.requests import get_each
 from n5zarr.zarr_view.chunks import chunk_slice, decode_chunk
 from n5zarr.zarr_view.compressors import compressors_to_write, is_portable
 from n5zarr.zarr_view.keys import METADATA_NAMES, ChunkNames, ZarrFormat
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from zarr.abc.buffer import Buffer
-    from zarr.abc.store import Store
-    from zarr.types import AnyArray
-
-    from n5zarr.codecs.buffers import BufferLike
-    from n5zarr.format.lenient_json import JSON
-    from n5zarr.images.image import Images
-    from n5zarr.images.source import ArraySource
-
-    type _Chunk = tuple[ArraySource, tuple[int, ...]]
+type _Chunk = tuple[ArraySource, tuple[int, ...]]
 
 _AT_ONCE = 64  # requests to a server
 

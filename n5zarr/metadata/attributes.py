@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping
 
 from n5zarr.container.nodes import read_document
 from n5zarr.errors import ErrorsAt, option_error
@@ -15,6 +15,7 @@ from n5zarr.format.attributes import (
     is_dataset,
     own_keys,
 )
+from n5zarr.format.lenient_json import JSON
 from n5zarr.format.path import join
 from n5zarr.format.raw_json import from_numpy
 from n5zarr.format.version import VERSION_KEY
@@ -23,11 +24,6 @@ from n5zarr.storage.place import Backend, Location, Place, place_of
 from n5zarr.store.locating import open_container
 from n5zarr.store.missing_nodes import existing_node, not_found
 from n5zarr.zarr_view.record import Record, restore_attributes
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    from n5zarr.format.lenient_json import JSON
 
 
 @asking_once()

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import zarr
+from zarr.types import AnyArray
 
 from n5zarr.container.axes import GroupLayout, Placed, read_layout, read_placed
 from n5zarr.errors import ErrorsAt, N5Warning, option_error
 from n5zarr.format.attributes import GroupAttributes
+from n5zarr.format.order import AxisOrder
 from n5zarr.metadata.levels import as_image, names_of_levels
 from n5zarr.storage.asking_once import asking_once
 from n5zarr.storage.place import Backend, Location, place_of
@@ -18,13 +20,6 @@ from n5zarr.store.locating import open_container
 from n5zarr.store.missing_nodes import check_group, existing_node
 from n5zarr.store.n5_store import N5Store
 from n5zarr.zarr_view.dataset_view import DatasetView
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from zarr.types import AnyArray
-
-    from n5zarr.format.order import AxisOrder
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -8,17 +8,19 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from copy import deepcopy
 from dataclasses import replace
 from itertools import batched, islice
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import Any, NamedTuple, cast
 
 from n5zarr._zarr import sync
 from n5zarr.container.axes import read_placed_by_each
 from n5zarr.container.block_listing import blocks_by_prefix, n_bytes_of, stored_positions
+from n5zarr.container.memory import Node
 from n5zarr.container.node_names import Broken, names_of_nodes
 from n5zarr.container.walk import Selection, Unreadable, Walk, WalkNode
 from n5zarr.errors import N5Error, N5UnsupportedError
 from n5zarr.format.attributes import ATTRIBUTES_JSON
 from n5zarr.format.compression import compression_to_json
 from n5zarr.format.grid import block_path
+from n5zarr.format.lenient_json import JSON
 from n5zarr.format.order import to_c
 from n5zarr.format.path import join
 from n5zarr.storage.asking_once import asking_once
@@ -28,13 +30,9 @@ from n5zarr.storage.url import is_of_one_key
 from n5zarr.store.info import Info, read_version
 from n5zarr.store.locating import Document, locate
 from n5zarr.store.missing_nodes import existing_node
+from n5zarr.store.n5_store import N5Store
 from n5zarr.zarr_view.dataset_view import DatasetView
 from n5zarr.zarr_view.element import Content
-
-if TYPE_CHECKING:
-    from n5zarr.container.memory import Node
-    from n5zarr.format.lenient_json import JSON
-    from n5zarr.store.n5_store import N5Store
 
 _UNKNOWN = -1  # nodes are left out
 _STAMPS = 2**12  # blocks whose sizes are requested at a time

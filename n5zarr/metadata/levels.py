@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 from n5zarr.container.axes import Placed, placed_by_shape, read_layout
 from n5zarr.conventions.bdv import view_of
@@ -21,12 +21,8 @@ from n5zarr.conventions.model import LEVELS_KEYS, Axis, Written, level_of, numbe
 from n5zarr.conventions.ngff import misread_images
 from n5zarr.errors import N5UnrepresentableError, N5Warning, option_error
 from n5zarr.format.attributes import GroupAttributes
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping, Sequence
-
-    from n5zarr.format.lenient_json import JSON
-    from n5zarr.store.n5_store import N5Store
+from n5zarr.format.lenient_json import JSON
+from n5zarr.store.n5_store import N5Store
 
 _ATTEMPTS = 3  # to describe a group to which other programs add levels, too
 

@@ -6,11 +6,13 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
+import zarr
 from zarr.buffer import cpu
+from zarr.types import AnyArray
 
 from n5zarr._zarr import sync
+from n5zarr.container.axes import Placed
 from n5zarr.container.options import require
 from n5zarr.conventions.axis_names import AXES_KEY, check_distinct
 from n5zarr.conventions.describe import (
@@ -27,6 +29,7 @@ from n5zarr.errors import (
     N5Error,
     option_error,
 )
+from n5zarr.format.lenient_json import JSON
 from n5zarr.format.order import AxisOrder, from_presented
 from n5zarr.format.path import join
 from n5zarr.metadata.geometry import (
@@ -45,16 +48,9 @@ from n5zarr.metadata.levels import (
     warn_of_misread,
 )
 from n5zarr.storage.asking_once import asking_once
+from n5zarr.storage.place import Backend, Location
 from n5zarr.store.location import check_writable_store
-
-if TYPE_CHECKING:
-    import zarr
-    from zarr.types import AnyArray
-
-    from n5zarr.container.axes import Placed
-    from n5zarr.format.lenient_json import JSON
-    from n5zarr.storage.place import Backend, Location
-    from n5zarr.store.n5_store import N5Store
+from n5zarr.store.n5_store import N5Store
 
 
 def set_geometry(  # noqa: PLR0913 - one keyword for each property

@@ -7,12 +7,13 @@ paths. Each further image of a group becomes a group in it, ``image2`` and so on
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from n5zarr.container.options import require
 from n5zarr.conventions.model import MisfitError
 from n5zarr.errors import ErrorsAt, option_error
+from n5zarr.format.lenient_json import JSON
 from n5zarr.format.order import to_c
 from n5zarr.format.path import join
 from n5zarr.images.ome_documents import (
@@ -24,13 +25,8 @@ from n5zarr.images.ome_documents import (
     read_levels,
 )
 from n5zarr.images.ome_rules import warn_of_levels
+from n5zarr.images.source import ArraySource, SourceTree
 from n5zarr.ome_zarr.scene import in_scenes
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from n5zarr.format.lenient_json import JSON
-    from n5zarr.images.source import ArraySource, SourceTree
 
 
 def from_ome(tree: SourceTree) -> SourceTree:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import zarr
 from zarr.storage import StorePath
+from zarr.types import AnyArray
 
 from n5zarr._zarr import sync
 from n5zarr.container.foreign import read_node_of_any, read_zarr_node
@@ -17,6 +18,7 @@ from n5zarr.format.path import groups_above, join, normalize_path
 from n5zarr.images.ome_documents import is_cosem, ome_part, scene_in
 from n5zarr.ome_zarr.shown_as_n5 import OmeImages
 from n5zarr.shown.made_datasets import MadeDatasets
+from n5zarr.storage.interface import Storage
 from n5zarr.storage.opening import open_storage
 from n5zarr.storage.place import Place
 from n5zarr.storage.requests import read_each
@@ -24,12 +26,7 @@ from n5zarr.storage.url import is_chain
 from n5zarr.store.locating import Located
 from n5zarr.store.location import named_root, split_at_topmost
 from n5zarr.store.n5_store import N5Store
-
-if TYPE_CHECKING:
-    from zarr.types import AnyArray
-
-    from n5zarr.storage.interface import Storage
-    from n5zarr.zarr_view.keys import ZarrFormat
+from n5zarr.zarr_view.keys import ZarrFormat
 
 _PARTS = ("multiscales", "bioformats2raw.layout", "plate", "well", "labels", "series")
 _MOST_ABOVE = 8  # groups above a location that are looked at

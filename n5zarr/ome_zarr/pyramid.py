@@ -5,13 +5,16 @@ from __future__ import annotations
 import json
 import re
 import warnings
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal, override
+from typing import Literal, override
 
 import numpy as np
 import zarr
+from zarr.abc.store import Store
 from zarr.buffer import cpu
 from zarr.storage import StorePath
+from zarr.types import AnyArray
 
 from n5zarr._zarr import sync
 from n5zarr.container.options import require
@@ -19,6 +22,7 @@ from n5zarr.conventions.levels import entries_in, path_of
 from n5zarr.conventions.model import MisfitError, mapping
 from n5zarr.conventions.ngff import transforms_of
 from n5zarr.errors import ErrorsAt, N5UnsupportedError, N5Warning, option_error
+from n5zarr.format.lenient_json import JSON
 from n5zarr.format.order import to_c
 from n5zarr.format.path import groups_above, join
 from n5zarr.format.raw_json import strict
@@ -32,8 +36,10 @@ from n5zarr.images.ome_documents import (
     read_levels,
 )
 from n5zarr.images.ome_rules import check_written
+from n5zarr.images.source import ArraySource
 from n5zarr.images.zarr_documents import warn_of_text
 from n5zarr.ome_zarr.location import OmeLocation, find_ome
+from n5zarr.storage.place import Place
 from n5zarr.storage.requests import Remove, RemoveTree, Update, put_each, read_each, request_each
 from n5zarr.tools.convert.from_zarr import zarr_array
 from n5zarr.tools.convert.source_files import described_source
@@ -41,17 +47,7 @@ from n5zarr.tools.convert.target import Layout, ZarrDestination, ZarrTarget, put
 from n5zarr.tools.jobs.incomplete import INCOMPLETE_JSON, read_incomplete
 from n5zarr.tools.pyramid.image import Level, PyramidImage, Wanted
 from n5zarr.tools.pyramid.methods import Method, choose_method
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
-    from zarr.abc.store import Store
-    from zarr.types import AnyArray
-
-    from n5zarr.format.lenient_json import JSON
-    from n5zarr.images.source import ArraySource
-    from n5zarr.storage.place import Place
-    from n5zarr.tools.pyramid.model import ChosenLevel
+from n5zarr.tools.pyramid.model import ChosenLevel
 
 _DOCUMENTS = ("zarr.json", ".zarray", ".zattrs", INCOMPLETE_JSON)
 _CHUNK = re.compile(r"c|(c[/.])?\d+([/.]\d+)*")

@@ -10,25 +10,21 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import chain
-from typing import TYPE_CHECKING
 
 from n5zarr.conventions.canonical import steps_of
 from n5zarr.conventions.levels import Steps, applied_after, path_of
 from n5zarr.conventions.model import MisfitError, items_of, mapping
 from n5zarr.conventions.ngff import transforms_of
+from n5zarr.format.lenient_json import JSON
 from n5zarr.format.path import groups_above, join
 from n5zarr.images.find import warn_once
 from n5zarr.images.ome_06 import REGISTRATION, intrinsic_of, is_06, other_systems
 from n5zarr.images.ome_documents import as_05, image_in, images_of, is_inside, scene_in
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
-    from n5zarr.format.lenient_json import JSON
-    from n5zarr.images.source import SourceTree
+from n5zarr.images.source import SourceTree
 
 _TRANSFORMS = "coordinateTransformations"
 _WHY = "as n5zarr places images by scales and translations along axes of the same names"

@@ -7,8 +7,12 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, override
+from typing import Any, override
+
+import zarr
+from zarr.abc.store import Store
 
 from n5zarr.container.options import require
 from n5zarr.conventions.axis_names import AXES_KEY, XARRAY_KEY
@@ -16,6 +20,7 @@ from n5zarr.conventions.model import MisfitError
 from n5zarr.errors import N5Error, N5FormatError, N5UnsupportedError, option_error
 from n5zarr.format.attributes import dataset_keys
 from n5zarr.format.foreign import ZARR_DOCUMENTS
+from n5zarr.format.lenient_json import JSON
 from n5zarr.format.order import CTuple, to_n5
 from n5zarr.format.path import groups_above, is_name, join
 from n5zarr.images.find import warn_once
@@ -34,15 +39,7 @@ from n5zarr.shown.made_datasets import MadeDataset, MadeDatasets
 from n5zarr.shown.zarr_datasets import open_zarr_array, read_node, zarr_dataset
 from n5zarr.storage.confined import confined
 from n5zarr.storage.services import service_of
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    import zarr
-    from zarr.abc.store import Store
-
-    from n5zarr.format.lenient_json import JSON
-    from n5zarr.zarr_view.keys import ZarrFormat
+from n5zarr.zarr_view.keys import ZarrFormat
 
 _DOCUMENTS = {*ZARR_DOCUMENTS, ".zattrs", ".zmetadata"}
 _MOST_SERIES = 1000  # that are looked for where nothing lists them

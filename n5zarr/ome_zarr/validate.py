@@ -5,10 +5,14 @@ from __future__ import annotations
 import json
 import math
 from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import batched, chain, product
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import Literal, NamedTuple
+
+import numpy as np
+from zarr.types import AnyArray
 
 from n5zarr.arrays.boxes import StoredChunks, box_at
 from n5zarr.arrays.stored_chunks import stored_chunks
@@ -16,6 +20,7 @@ from n5zarr.container.options import require
 from n5zarr.conventions.levels import entries_in, listed_levels
 from n5zarr.conventions.model import MisfitError, mapping
 from n5zarr.errors import N5UnsupportedError
+from n5zarr.format.lenient_json import JSON
 from n5zarr.format.path import is_name, join
 from n5zarr.format.raw_json import nonfinite_note
 from n5zarr.images.ome_06 import is_06
@@ -35,20 +40,12 @@ from n5zarr.images.ome_rules import (
 )
 from n5zarr.ome_zarr.location import OmeLocation, find_ome
 from n5zarr.ome_zarr.scene import read_scene
+from n5zarr.storage.place import Place
 from n5zarr.storage.requests import list_each, read_each
 from n5zarr.tools.jobs.nodes import for_reading
+from n5zarr.tools.jobs.run import RunOptions
 from n5zarr.tools.validate.findings import Finding, Severity, finding
 from n5zarr.tools.validate.gaps import Gaps, StoredGrid
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
-
-    import numpy as np
-    from zarr.types import AnyArray
-
-    from n5zarr.format.lenient_json import JSON
-    from n5zarr.storage.place import Place
-    from n5zarr.tools.jobs.run import RunOptions
 
 _CHUNKS = 64  # in a task
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
 
 from n5zarr.container.options import require
 from n5zarr.conventions.axis_names import XARRAY_KEY
@@ -17,6 +16,7 @@ from n5zarr.conventions.levels import entries_in
 from n5zarr.conventions.model import MisfitError, items_of, mapping
 from n5zarr.conventions.ngff import transforms_of
 from n5zarr.errors import ErrorsAt, option_error
+from n5zarr.format.lenient_json import JSON
 from n5zarr.format.order import to_c
 from n5zarr.format.path import join
 from n5zarr.images.display import is_label
@@ -24,12 +24,9 @@ from n5zarr.images.ome import METADATA_XML, OmeVersion, ome_attributes, series_m
 from n5zarr.images.ome_06 import REGISTRATION, is_registration
 from n5zarr.images.ome_documents import as_05, image_in, level_paths, paths_in, read_levels
 from n5zarr.images.ome_rules import check_written
+from n5zarr.images.source import ArraySource, SourceTree
 from n5zarr.ome_zarr.scene import in_scenes
 from n5zarr.storage.requests import read_key
-
-if TYPE_CHECKING:
-    from n5zarr.format.lenient_json import JSON
-    from n5zarr.images.source import ArraySource, SourceTree
 
 _TRANSFORMS = "coordinateTransformations"
 _LAYOUT = "bioformats2raw.layout"

@@ -5,30 +5,27 @@ from __future__ import annotations
 import json
 import math
 import warnings
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from zarr.dtype import VariableLengthUTF8
 
+from n5zarr.arrays.boxes import BoxSlices, StoredChunks
 from n5zarr.arrays.stored_chunks import stored_chunks
 from n5zarr.conventions import ilastik
 from n5zarr.conventions.find import find_geometry
 from n5zarr.conventions.model import MisfitError, Node, numbers
 from n5zarr.errors import N5UnsupportedError, N5Warning, option_error
 from n5zarr.format.grid import automatic_block_size
+from n5zarr.format.lenient_json import JSON
 from n5zarr.format.order import CTuple, to_c, to_n5
 from n5zarr.format.path import join
 from n5zarr.images.source import ArraySource, SourceTree
 from n5zarr.tools.hdf5_file import Hdf5File, hdf5_file, import_h5py
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
-    from n5zarr.arrays.boxes import BoxSlices, StoredChunks
-    from n5zarr.format.lenient_json import JSON
 
 
 def hdf5_tree(file: str, path: str) -> SourceTree | None:

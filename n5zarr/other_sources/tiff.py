@@ -4,26 +4,22 @@ from __future__ import annotations
 
 import glob
 import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from operator import truediv
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 from uuid import uuid4
 
 import numpy as np
 import zarr
+from zarr.types import AnyArray
 
+from n5zarr.arrays.boxes import BoxSlices
 from n5zarr.errors import N5FormatError, import_optional
 from n5zarr.format.grid import automatic_block_size
 from n5zarr.images.source import ArraySource, SourceTree
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from zarr.types import AnyArray
-
-    from n5zarr.arrays.boxes import BoxSlices
 
 # tifffile's letters for sequences (I), other axes (Q) and samples (S)
 _AXES = {"I": "z", "Q": "z", "S": "c"}

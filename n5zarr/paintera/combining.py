@@ -6,15 +6,12 @@ The rules are those of imglib2-label-multisets 0.15.1.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 import numpy as np
 
 from n5zarr.codecs.multiset_merging import summed
 from n5zarr.codecs.multisets import BACKGROUND, LabelMultisets, gathered
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 
 def transposed(multisets: LabelMultisets) -> LabelMultisets:

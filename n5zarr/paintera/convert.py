@@ -6,9 +6,10 @@ As paintera-conversion-helper 4c10b82 does (``DatasetConverterLabel``): a group 
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from n5zarr.arrays.boxes import BoxSlices, box_shape, boxes, least_box
 from n5zarr.arrays.placing import read_on_host
@@ -16,19 +17,15 @@ from n5zarr.arrays.stored_chunks import stored_boxes
 from n5zarr.container.options import require
 from n5zarr.container.walk import PathPatterns
 from n5zarr.conventions.model import level_of
+from n5zarr.format.lenient_json import JSON
 from n5zarr.format.order import to_n5
 from n5zarr.format.path import join
+from n5zarr.images.source import ArraySource, SourceTree, Values
 from n5zarr.metadata.geometry import geometry
 from n5zarr.paintera.label_multisets import largest_id
+from n5zarr.tools.convert.target import Destination
 from n5zarr.tools.convert.target_n5 import N5Destination
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from n5zarr.format.lenient_json import JSON
-    from n5zarr.images.source import ArraySource, SourceTree, Values
-    from n5zarr.tools.convert.target import Destination
-    from n5zarr.tools.jobs.run import RunOptions
+from n5zarr.tools.jobs.run import RunOptions
 
 _AT_ONCE = 2**22  # elements of a box that is searched for the largest label
 

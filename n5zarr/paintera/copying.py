@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, override
+from typing import override
 
 from n5zarr.arrays.box import Box
+from n5zarr.arrays.boxes import BoxSlices
 from n5zarr.codecs.label_multiset import payload_of_multisets
+from n5zarr.images.source import N5Blocks
 from n5zarr.paintera.label_multisets import LabelDataset
 from n5zarr.tools.convert.copies import Copied
 from n5zarr.tools.convert.copying import ValueCopy
-
-if TYPE_CHECKING:
-    from n5zarr.arrays.boxes import BoxSlices
-    from n5zarr.images.source import N5Blocks
-    from n5zarr.tools.convert.target_n5 import N5Target
+from n5zarr.tools.convert.target_n5 import N5Target
 
 
 @dataclass(frozen=True, eq=False)

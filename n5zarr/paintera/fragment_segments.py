@@ -8,9 +8,10 @@ its own.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
 
 import numpy as np
+import numpy.typing as npt
 from zarr.errors import ContainsArrayError, ContainsGroupError
 
 from n5zarr.arrays.creating import create_array
@@ -24,12 +25,6 @@ from n5zarr.storage.place import Backend, Location, place_of
 from n5zarr.store.locating import open_container
 from n5zarr.store.missing_nodes import existing_node, not_found
 from n5zarr.zarr_view.dataset_view import DatasetView
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    import numpy.typing as npt
-
 
 DATASET = "fragment-segment-assignment"
 

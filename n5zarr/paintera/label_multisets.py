@@ -6,12 +6,14 @@ New datasets of labels become datasets of label multisets here, too.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from itertools import batched, product
 from operator import add, index, mul
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
 import numpy as np
+import numpy.typing as npt
 
 from n5zarr.arrays.box import Box
 from n5zarr.arrays.open_dataset import OpenDataset
@@ -22,6 +24,7 @@ from n5zarr.codecs.shard import check_not_sharded, in_memory
 from n5zarr.container.options import require
 from n5zarr.errors import ErrorsAt, N5UnsupportedError, option_error
 from n5zarr.format.attributes import ATTRIBUTES_JSON
+from n5zarr.format.order import N5Tuple
 from n5zarr.format.path import join
 from n5zarr.format.raw_json import RawObject
 from n5zarr.paintera.combining import joined, transposed
@@ -29,17 +32,10 @@ from n5zarr.storage.place import Backend, Location, place_of
 from n5zarr.storage.requests import Put, Update, get_each, read_key, request_each
 from n5zarr.store.locating import open_container
 from n5zarr.store.missing_nodes import datasets_below, existing_node
+from n5zarr.store.n5_store import N5Store
 from n5zarr.zarr_view.chunks import stored_multisets
 from n5zarr.zarr_view.dataset_view import DatasetView
 from n5zarr.zarr_view.element import Content
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
-    import numpy.typing as npt
-
-    from n5zarr.format.order import N5Tuple
-    from n5zarr.store.n5_store import N5Store
 
 _AT_ONCE = 64  # blocks in one batch of requests
 

@@ -7,25 +7,22 @@ become one are summed.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, override
+from typing import Any, override
 
 from n5zarr.arrays.box import Box
 from n5zarr.arrays.boxes import boxes
 from n5zarr.codecs.multiset_merging import used_only
+from n5zarr.codecs.multisets import LabelMultisets
 from n5zarr.errors import ErrorsAt
+from n5zarr.format.lenient_json import JSON
 from n5zarr.paintera.combining import downsampled, joined
 from n5zarr.paintera.label_multisets import LabelDataset
+from n5zarr.store.n5_store import N5Store
+from n5zarr.tools.pyramid.image import Level
 from n5zarr.tools.pyramid.work import Pass, PassTask
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from n5zarr.codecs.multisets import LabelMultisets
-    from n5zarr.format.lenient_json import JSON
-    from n5zarr.store.n5_store import N5Store
-    from n5zarr.tools.pyramid.image import Level
 
 _PER_VOXEL = 64  # bytes for each voxel that is read: its list, copies for sorting, entries
 

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from errno import EACCES, EIO, ETIMEDOUT
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from n5zarr.errors import N5Error
 from n5zarr.storage.secrets import without_secrets
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 # reasons in a "forbidden" answer that never mean that the key is missing
 _NOT_MISSING = re.compile(

@@ -5,15 +5,18 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
+from collections.abc import AsyncIterator, Awaitable, Callable
 from functools import partial
 from inspect import iscoroutinefunction
 from itertools import count
 from typing import TYPE_CHECKING, Any, override
 from uuid import uuid4
 
+from zarr.abc.buffer import Buffer, BufferPrototype
 from zarr.abc.store import ByteRequest, OffsetByteRequest, RangeByteRequest, SuffixByteRequest
 from zarr.storage import ObjectStore
 
+from n5zarr.codecs.buffers import BufferLike
 from n5zarr.errors import N5Error, N5UnsupportedError
 from n5zarr.format.path import join
 from n5zarr.servers.errors import says_missing
@@ -25,13 +28,9 @@ from n5zarr.storage.services import PAGE, ListingPage, Service, changed
 from n5zarr.storage.store_locations import KINDS, name_of_objects
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable
-
     from obstore import Attributes, GetOptions, GetResult, ObjectMeta, PutMode, UpdateVersion
     from obstore.store import ObjectStore as ObstoreStore
-    from zarr.abc.buffer import Buffer, BufferPrototype
 
-    from n5zarr.codecs.buffers import BufferLike
 
 _log = logging.getLogger(__name__)
 
@@ -51,6 +50,11 @@ class CheckedObjectStore[T: "ObstoreStore"](ObjectStore[T], Service):
     @property
     def _kind(self) -> str:
         return type(self.store).__name__
+
+    @property
+    @override
+    def is_conditional(self) -> bool:
+        return self._kind in KINDS  # files and memory have no conditions
 
     @property
     @override

@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import logging
 import re
+from collections.abc import Callable, Mapping
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, urlsplit
 
+from zarr.abc.store import Store
 from zarr.storage import ObjectStore, ZipStore
 
 from n5zarr.errors import N5MissingDependencyError, N5UnsupportedError, option_error
@@ -29,16 +31,13 @@ from n5zarr.servers.url_store import UrlStore
 from n5zarr.servers.web_store import WebStore
 from n5zarr.storage.forks import FORKS
 from n5zarr.storage.held import AS_ASKED
+from n5zarr.storage.place import Place
 from n5zarr.storage.secrets import ODD_USER, named, secrets_in, without_secrets
 from n5zarr.storage.url import Backend, is_chain
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
     from obstore.store import ObjectStore as ObstoreStore
-    from zarr.abc.store import Store
 
-    from n5zarr.storage.place import Place
 
 _log = logging.getLogger(__name__)
 _HTTP = ("http", "https")

@@ -8,12 +8,11 @@ from __future__ import annotations
 import re
 from errno import EIO
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from zarr.abc.store import ByteRequest, OffsetByteRequest, RangeByteRequest, SuffixByteRequest
 
-if TYPE_CHECKING:
-    from n5zarr.codecs.buffers import BufferLike
+from n5zarr.codecs.buffers import BufferLike
 
 _CONTENT_RANGE = re.compile(r"\s*bytes\s+(\d+)-(\d+)/(\d+|\*)\s*", re.IGNORECASE)
 

@@ -7,34 +7,28 @@ zarr reads arrays of Zarr directly from a store, and N5 is read through
 from __future__ import annotations
 
 import asyncio
+import builtins
 import re
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from errno import EIO
 from inspect import signature
-from typing import TYPE_CHECKING, Any, NoReturn, Self, override
+from typing import Any, NoReturn, Self, override
 from urllib.parse import urlsplit
 from urllib.request import getproxies
 
+from zarr.abc.buffer import Buffer, BufferPrototype
+from zarr.abc.store import ByteRequest, Store
 from zarr.storage import FsspecStore, ObjectStore
 
+from n5zarr.codecs.buffers import BufferLike
 from n5zarr.errors import option_error
 from n5zarr.servers.errors import says_missing, server_error
 from n5zarr.servers.object_store import CheckedObjectStore
 from n5zarr.servers.url_store import UrlStore
 from n5zarr.servers.web_store import WebStore
-from n5zarr.storage.cache import Kept
 from n5zarr.storage.not_found import meant
-from n5zarr.storage.requests import Update
 from n5zarr.storage.secrets import secrets_of_store, shown
 from n5zarr.storage.services import Service
-
-if TYPE_CHECKING:
-    import builtins
-    from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
-
-    from zarr.abc.buffer import Buffer, BufferPrototype
-    from zarr.abc.store import ByteRequest, Store
-
-    from n5zarr.codecs.buffers import BufferLike
 
 
 def _told(name: str, *missing: object, is_read: bool = True) -> Any:  # noqa: ANN401 - as the method
@@ -51,8 +45,8 @@ def _told(name: str, *missing: object, is_read: bool = True) -> Any:  # noqa: AN
     """
 
     async def method(self: _Served, *args: object, **options: object) -> object:
-        asked = next(iter((*args, *options.values())))
-        key = asked.key if isinstance(asked, Update) else str(asked)
+        first = next(iter((*args, *options.values())))
+        key = str(getattr(first, "key", first))  # of an update, or given
         answer: Awaitable[object] = getattr(super(_Served, self), name)(*args, **options)
         try:
             found = await (answer if self._has_answered else _first(self, answer))
@@ -83,7 +77,7 @@ class _Served(Service):
         return made
 
     get = _told("get", None)
-    fetch = _told("fetch", Kept(None))
+    fetch = _told("fetch")
     exists = _told("exists", False)  # noqa: FBT003 - no option
     getsize = _told("getsize")
     ends = _told("ends", None)
@@ -100,9 +94,9 @@ class _Served(Service):
     async def get_partial_values(
         self, prototype: BufferPrototype, key_ranges: Iterable[tuple[str, ByteRequest | None]]
     ) -> builtins.list[Buffer | None]:
-        wanted = (self.get(key, prototype, part) for key, part in key_ranges)
-        found: builtins.list[Buffer | None] = await asyncio.gather(*wanted)
-        return found
+        return [
+            *await asyncio.gather(*(self.get(key, prototype, part) for key, part in key_ranges))
+        ]
 
     @property
     @override
@@ -230,6 +224,7 @@ class ServedObjectStore(_Served, CheckedObjectStore[Any]):  # type: ignore[misc]
     """Any server, through obstore."""
 
 
+_METHODS = ("get", "set", "delete", "delete_dir", "exists", "getsize", "list_dir", "list_prefix")
 _OTHERS = (FsspecStore, UrlStore, WebStore, ObjectStore)
 
 
@@ -264,6 +259,10 @@ def served(store: Store, *, forbidden_is_missing: bool = False) -> Store:
     return made
 
 
-def of_objects(store: ObjectStore[Any]) -> ServedObjectStore:
-    """Return what answers requests to a user's own store over obstore, beside its own methods."""
-    return ServedObjectStore(store.store, read_only=store.read_only)
+def of_objects(store: ObjectStore[Any]) -> ServedObjectStore | None:
+    """Return what answers requests to a store of zarr's, or of a user's class derived from it.
+
+    None if that class has methods of its own, such as for keys in a folder: then all go by them.
+    """
+    own = (getattr(type(store), name) is not getattr(ObjectStore, name) for name in _METHODS)
+    return None if any(own) else ServedObjectStore(store.store, read_only=store.read_only)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -16,8 +17,6 @@ from urllib.parse import quote, urlsplit
 from urllib.request import getproxies
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from obstore.store import (
         AzureStore,
         ClientConfig,

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import os
 import threading
+from collections.abc import AsyncIterator, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext, suppress
 from errno import EIO
 from http import HTTPStatus
@@ -18,6 +19,8 @@ from typing import TYPE_CHECKING, Any, Self, override
 from urllib.parse import quote, unquote, urlsplit
 
 import zarr
+from zarr.abc.buffer import Buffer, BufferPrototype
+from zarr.abc.store import ByteRequest
 from zarr.storage import FsspecStore
 
 from n5zarr.errors import N5UnsupportedError
@@ -37,12 +40,8 @@ from n5zarr.storage.secrets import secrets_of_store, without_secrets
 from n5zarr.storage.services import PAGE, ListingPage, Service
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Sequence
-
     from aiohttp import ClientSession
     from fsspec.asyn import AsyncFileSystem
-    from zarr.abc.buffer import Buffer, BufferPrototype
-    from zarr.abc.store import ByteRequest
 
 # arguments with which file systems read an object in one request, without asking for its size
 _ONE_REQUEST = {"s3": {"max_concurrency": 1}, "gs": {"concurrency": 1}}

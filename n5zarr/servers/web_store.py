@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Self, override
+
+from zarr.abc.buffer import Buffer, BufferPrototype
+from zarr.abc.store import ByteRequest
+from zarr.storage import FsspecStore
 
 from n5zarr.servers.object_store import CheckedObjectStore, received
 from n5zarr.servers.url_store import UrlStore
 from n5zarr.storage.forks import FORKS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from obstore.store import HTTPStore
-    from zarr.abc.buffer import Buffer, BufferPrototype
-    from zarr.abc.store import ByteRequest
-    from zarr.storage import FsspecStore
 
 _log = logging.getLogger(__name__)
 # what obstore says of answers that fsspec can use: whole ones, and such without some headers

@@ -17,9 +17,11 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, Any, Self, override
+from typing import Any, Self, override
 
 import zarr
+from zarr.abc.buffer import Buffer, BufferPrototype
+from zarr.abc.store import ByteRequest, Store
 from zarr.storage import StorePath, WrapperStore
 
 from n5zarr._zarr import REFUSALS
@@ -27,13 +29,8 @@ from n5zarr.codecs.compress import codec_of
 from n5zarr.errors import N5Error, option_error
 from n5zarr.format.compression import parse_compression
 from n5zarr.format.data_type import DataType
+from n5zarr.format.lenient_json import JSON
 from n5zarr.zarr_view.compressors import zarr_compressors
-
-if TYPE_CHECKING:
-    from zarr.abc.buffer import Buffer, BufferPrototype
-    from zarr.abc.store import ByteRequest, Store
-
-    from n5zarr.format.lenient_json import JSON
 
 _GZIP_LEVELS = range(10)
 _DEFAULT_LEVEL = 6  # of Deflater.DEFAULT_COMPRESSION, -1

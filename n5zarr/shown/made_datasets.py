@@ -9,31 +9,27 @@ from __future__ import annotations
 import json
 import math
 from abc import ABC, abstractmethod
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Self, override
+from typing import Self, override
 
+import numpy as np
+from zarr.abc.buffer import Buffer, BufferPrototype
+from zarr.abc.store import ByteRequest
 from zarr.buffer import cpu
 
 from n5zarr.codecs.block import encode_payload
 from n5zarr.errors import N5UnsupportedError
 from n5zarr.format.attributes import ATTRIBUTES_JSON
 from n5zarr.format.compression import Raw
+from n5zarr.format.data_type import DataType
 from n5zarr.format.grid import block_extent, block_path, grid_shape, parse_block_path
+from n5zarr.format.lenient_json import JSON
 from n5zarr.format.order import N5Tuple, to_c
 from n5zarr.format.path import join
 from n5zarr.storage.ending import on_thread
 from n5zarr.store.buffers import as_buffer
 from n5zarr.store.shown_store import ShownStore
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
-
-    import numpy as np
-    from zarr.abc.buffer import Buffer, BufferPrototype
-    from zarr.abc.store import ByteRequest
-
-    from n5zarr.format.data_type import DataType
-    from n5zarr.format.lenient_json import JSON
 
 _HEADER = 4, 4  # bytes before the elements of a block, and more for each axis
 

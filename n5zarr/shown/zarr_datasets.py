@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import product, takewhile
-from typing import TYPE_CHECKING, Any, NamedTuple, override
+from typing import Any, NamedTuple, override
 
 import numpy as np
 import zarr
+from zarr.abc.store import Store
 from zarr.buffer import cpu
 from zarr.storage import StorePath
 
@@ -17,18 +19,12 @@ from n5zarr._zarr import REFUSALS
 from n5zarr.conventions.model import brief
 from n5zarr.errors import N5UnsupportedError, option_error
 from n5zarr.format.data_type import DataType
+from n5zarr.format.lenient_json import JSON
 from n5zarr.format.order import CTuple, N5Tuple, to_c, to_n5
 from n5zarr.format.path import join
 from n5zarr.shown.java_zarr import JavaZarrStore, in_own_store
 from n5zarr.shown.made_datasets import MadeDataset
 from n5zarr.zarr_view.keys import ChunkNames, ZarrFormat
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from zarr.abc.store import Store
-
-    from n5zarr.format.lenient_json import JSON
 
 _AT_A_TIME = 32  # requests for sizes
 

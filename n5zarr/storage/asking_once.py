@@ -9,19 +9,16 @@ from __future__ import annotations
 import os
 import sys
 import threading
+from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any
+from types import FrameType
+from typing import Any
 
 from n5zarr.format.attributes import ATTRIBUTES_JSON
 from n5zarr.storage.cache import Answers, Kept
 from n5zarr.storage.requests import Get, List, Put, Remove, RemoveTree, Request, Update
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from types import FrameType
-
-    from n5zarr.storage.services import Service
+from n5zarr.storage.services import Service
 
 _MOST = 2**25  # bytes of answers in memory at once
 

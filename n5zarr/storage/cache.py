@@ -11,14 +11,12 @@ import logging
 import threading
 import time
 from collections import OrderedDict
+from collections.abc import Awaitable, Callable, Hashable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from n5zarr.errors import option_error
 from n5zarr.format.attributes import ATTRIBUTES_JSON
-
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Hashable
 
 _log = logging.getLogger(__name__)
 

@@ -9,16 +9,14 @@ from __future__ import annotations
 import errno
 import os
 import stat
+from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, override
+from typing import override
+
+from zarr.abc.buffer import Buffer, BufferPrototype
+from zarr.abc.store import ByteRequest, Store
 
 from n5zarr._zarr import LocalStore
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from zarr.abc.buffer import Buffer, BufferPrototype
-    from zarr.abc.store import ByteRequest, Store
 
 
 def is_confined(root: str, key: str) -> bool:

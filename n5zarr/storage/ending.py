@@ -10,16 +10,14 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar, copy_context
 from functools import partial
 from threading import get_ident
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 from n5zarr.storage.threads import WORK
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine, Iterator
 
 _LAST_WAIT = 5.0  # seconds for a request that is under way when its call is cancelled
 

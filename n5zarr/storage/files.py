@@ -18,19 +18,16 @@ import re
 import stat
 import time
 from bisect import bisect
+from collections.abc import Callable
 from functools import partial
+from itertools import accumulate
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from n5zarr.codecs.buffers import REUSED, Scratch
 from n5zarr.codecs.shard import check_stored_size
 from n5zarr.errors import ErrorsAt, N5FormatError
 from n5zarr.format.grid import is_block_name
 from n5zarr.storage.locks import PAUSE, HeldFile, reading
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
 
 _PARTIAL = re.compile(r".*\.[0-9a-f]{32}\.partial", re.DOTALL)
 
@@ -91,8 +88,9 @@ def read(
 def _all_of(file: int, size: int) -> bytes:
     # one call with the exact size: a larger buffer would cost more than the call itself
     data = os.read(file, size)
-    if len(data) < size:  # the system may return fewer bytes than requested
-        data += b"".join(iter(lambda: os.read(file, size), b""))
+    # the system may return fewer bytes than requested
+    while len(data) < size and (more := os.read(file, size - len(data))):
+        data += more
     return data
 
 
@@ -241,10 +239,11 @@ def check_no_dangling_link(path: Path | str) -> None:
     N5FormatError
         A link on the path leads nowhere (``kind="file"``).
     """
-    name = next(filter(os.path.lexists, (os.fspath(path), os.path.dirname(path))), "")
+    above = accumulate(range(3), lambda name, _: os.path.dirname(name), initial=os.fspath(path))
+    name = next(filter(os.path.lexists, above), "")
     if not name:  # few steps also for a path of many names
-        above = Path(path).parents
-        name = str(above[bisect(range(len(above) - 1), 0, key=lambda n: os.path.lexists(above[n]))])
+        up = Path(path).parents
+        name = str(up[bisect(range(len(up) - 1), 0, key=lambda n: os.path.lexists(up[n]))])
     if os.path.islink(name) and not os.path.exists(name):
         message = (
             f"expected a file, got a link to {os.readlink(name)}, which does not exist; restore "

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cached_property
-from typing import TYPE_CHECKING
 
+from zarr.abc.store import Store
 from zarr.storage import ObjectStore, ZipStore
 
 from n5zarr.errors import N5Error
 from n5zarr.storage.forks import FORKS, fork_error
+from n5zarr.storage.services import service_of
 from n5zarr.storage.store_locations import innermost, name_of_data
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from zarr.abc.store import Store
 
 type Reopen = Callable[..., tuple[Store, str]]
 """Opens the store of a URL again, also with ``backend=...``, and names the library."""
@@ -50,9 +47,8 @@ class HeldStore:
 
     @cached_property
     def _place(self) -> str:
-        objects = getattr(innermost(self.store), "store", None)
-        is_conditional = _is_of_obstore(self.store) and type(objects).__name__ != "MemoryStore"
-        return (f"{id(self)} " if is_conditional else "") + name_of_data(self.store)
+        name = name_of_data(self.store)
+        return f"{id(self)} {name}" if service_of(self.store).is_conditional else name
 
     @property
     def is_of_parent(self) -> bool:

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Literal, Self
 
+from n5zarr.codecs.buffers import BufferLike
 from n5zarr.storage.requests import Request, Steps, drive, log_request, logs_requests
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from pathlib import Path
-
     from zarr.abc.store import Store
-
-    from n5zarr.codecs.buffers import BufferLike
 
 
 type Durability = Literal["atomic", "durable", "overwrite"]

@@ -17,14 +17,12 @@ import os
 import sys
 import threading
 import time
+from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from contextvars import ContextVar, copy_context
 from functools import partial
 from inspect import CORO_CLOSED, getcoroutinestate
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from weakref import ref
-
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Coroutine, Iterator
 
 _PATIENCE = 300  # seconds that one holder may take
 _BLOCKED = 20.0  # seconds of waiting after which the event loop of a holder never runs again

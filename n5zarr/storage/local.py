@@ -8,8 +8,11 @@ from __future__ import annotations
 
 import asyncio
 import os
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Self, assert_never, override
+from typing import Self, assert_never, override
+
+from zarr.abc.store import Store
 
 from n5zarr._zarr import LocalStore
 from n5zarr.format.attributes import ATTRIBUTES_JSON
@@ -41,11 +44,6 @@ from n5zarr.storage.requests import (
 )
 from n5zarr.storage.url import local_path
 from n5zarr.storage.writing import FileWriter, sync_directories
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from zarr.abc.store import Store
 
 
 class LocalFiles(Storage):

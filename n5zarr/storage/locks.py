@@ -28,9 +28,11 @@ import struct
 import sys
 import threading
 import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from functools import partial
 from operator import length_hint
-from typing import TYPE_CHECKING
+from pathlib import Path
 from weakref import ref
 
 try:
@@ -38,10 +40,6 @@ try:
 except ImportError:  # Windows: locks exclude the threads of this process, not other programs
     fcntl = None  # type: ignore[assignment]
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-    from contextlib import AbstractContextManager
-    from pathlib import Path
 
 _log = logging.getLogger(__name__)
 

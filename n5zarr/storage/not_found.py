@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
+from pathlib import Path
 from zipfile import BadZipFile, ZipFile
 
 from zarr.errors import ArrayNotFoundError, GroupNotFoundError
 
 from n5zarr.format.foreign import FIRST_BYTES, Foreign, file_from, root_in_zip
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from pathlib import Path
 
 _SHOWN = 5  # names in a message
 

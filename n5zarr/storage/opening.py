@@ -4,23 +4,21 @@ from __future__ import annotations
 
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
+
+from zarr.abc.store import Store
 
 from n5zarr._zarr import LocalStore
 from n5zarr.errors import option_error
 from n5zarr.rooms import Door
+from n5zarr.storage.cache import CacheOptions
 from n5zarr.storage.confined import ConfinedStore
+from n5zarr.storage.interface import Durability, Storage
 from n5zarr.storage.local import LocalFiles
+from n5zarr.storage.place import Place
 from n5zarr.storage.secrets import shown
+from n5zarr.storage.url import Backend
 from n5zarr.storage.zarr_store import ZarrStorage
-
-if TYPE_CHECKING:
-    from zarr.abc.store import Store
-
-    from n5zarr.storage.cache import CacheOptions
-    from n5zarr.storage.interface import Durability, Storage
-    from n5zarr.storage.place import Place
-    from n5zarr.storage.url import Backend
 
 
 class OpenUrl(Protocol):
@@ -117,8 +115,7 @@ def _zarr_storage(
             read_only=read_only,
             forbidden_is_missing=forbidden_is_missing,
         )
-        opened, backend = open_url()
-        return ZarrStorage(opened, backend, open_url, cache)
+        return ZarrStorage(*open_url(), open_url, cache)
     served = _SERVED.needed() if forbidden_is_missing else _SERVED.found()
     if served is not None:
         store = served(store, forbidden_is_missing=forbidden_is_missing)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import re
 import sys
+from collections.abc import Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
@@ -25,8 +26,6 @@ from n5zarr.storage.secrets import shown
 from n5zarr.storage.url import Backend, is_url, local_path, split_query
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, MutableMapping, Sequence
-
     from obstore.store import ObjectStore as ObstoreStore
 
 __all__ = ["Backend", "Location", "Place", "place_of"]

@@ -5,14 +5,11 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from n5zarr.format.attributes import ATTRIBUTES_JSON
 from n5zarr.storage.files import is_unfinished, patiently, unfinished_name
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 
 def remove(path: Path | str) -> None:

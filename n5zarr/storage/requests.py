@@ -13,10 +13,9 @@ from __future__ import annotations
 import logging
 from collections.abc import Awaitable, Callable, Generator, Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple, overload
+from typing import Any, NamedTuple, overload
 
-if TYPE_CHECKING:
-    from n5zarr.codecs.buffers import BufferLike
+from n5zarr.codecs.buffers import BufferLike
 
 _log = logging.getLogger(__name__)
 

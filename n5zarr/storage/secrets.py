@@ -49,8 +49,17 @@ def without_secrets(text: str, secrets: Iterable[str] = ()) -> str:
     """
     text = _QUERY.sub(r"\1", ODD_USER.sub("://", _USER.sub(r"\1", text)))
     text = _PARAMETER.sub(r"\1***", text)
-    forms = {form for s in secrets for form in (s, quote(s, safe=""), quote(s), unquote(s))}
-    forms |= {b64encode(unquote(s).encode()).decode() for s in secrets}  # as in a header
+    forms = {
+        form
+        for s in secrets  # the last form is that of a header
+        for form in (
+            s,
+            quote(s, safe=""),
+            quote(s),
+            unquote(s),
+            b64encode(unquote(s).encode()).decode(),
+        )
+    }
     for form in sorted(forms, key=len, reverse=True):
         if len(form) >= _SHORTEST:
             begins = "(?:(?<![A-Za-z0-9])|(?<=%[0-9A-Fa-f]{2}))"  # in a quoted URL, too

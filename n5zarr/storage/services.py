@@ -3,24 +3,21 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any, cast, override
+from collections.abc import AsyncIterator, Callable
+from typing import Any, cast, override
 
 from zarr.abc.store import RangeByteRequest, Store
 from zarr.buffer import cpu
 from zarr.storage import FsspecStore, ObjectStore
 
 from n5zarr._zarr import LocalStore
+from n5zarr.codecs.buffers import BufferLike
 from n5zarr.rooms import Door
 from n5zarr.storage.cache import Kept
 from n5zarr.storage.ending import on_thread
 from n5zarr.storage.requests import Entry, Update
 from n5zarr.storage.secrets import secrets_of_store, without_secrets
 from n5zarr.storage.store_locations import innermost
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable
-
-    from n5zarr.codecs.buffers import BufferLike
 
 type ListingPage = tuple[list[str], list[int] | None]
 """Some keys of a listing, and the sizes of their values if the listing has them."""
@@ -29,7 +26,7 @@ PAGE = 1000  # names in one answer of a listing
 _FEW_BYTES = 2**12  # to decode and encode, in less time than passing them to a thread
 
 
-_OF_OBJECTS: Door[Callable[[ObjectStore[Any]], Service]] = Door("server", "objects")
+_OF_OBJECTS: Door[Callable[[ObjectStore[Any]], Service | None]] = Door("server", "objects")
 
 
 async def changed(request: Update, old: bytes | None) -> bytes | None:
@@ -56,6 +53,11 @@ class Service:
                 return type(store.store).__name__ != "MemoryStore"
             case _:
                 return False
+
+    @property
+    def is_conditional(self) -> bool:
+        """Whether updates lose nothing that others write meanwhile, so that they need no lock."""
+        return False
 
     @property
     def lists_all(self) -> bool:
@@ -195,6 +197,10 @@ def service_of(store: Store) -> Service:
     """Return what answers requests to a store: the store itself, if it can."""
     if isinstance(store, Service):
         return store
-    if isinstance(store, ObjectStore) and (of_objects := _OF_OBJECTS.found()) is not None:
-        return of_objects(store)  # of a user's class
+    if (
+        isinstance(store, ObjectStore)
+        and (of_objects := _OF_OBJECTS.found()) is not None
+        and (found := of_objects(store)) is not None
+    ):
+        return found
     return _AnyStore(store)

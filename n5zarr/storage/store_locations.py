@@ -7,9 +7,10 @@ behind a cache. Code that removes or replaces files checks here whether another 
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from zarr.abc.store import Store, SupportsSyncStore
 from zarr.storage import FsspecStore, LocalStore, ObjectStore, WrapperStore, ZipStore
@@ -19,10 +20,6 @@ from n5zarr.format.path import join
 from n5zarr.storage.interface import Storage
 from n5zarr.storage.secrets import secrets_of_store, without_secrets
 from n5zarr.storage.url import is_url, local_path
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
 
 KINDS = {"S3Store": "s3", "GCSStore": "gs", "AzureStore": "az"}
 """The classes of obstore for services, and the schemes of their URLs."""

@@ -13,13 +13,10 @@ import asyncio
 import os
 import threading
 from collections import deque
+from collections.abc import Awaitable, Callable
 from concurrent.futures import Future
 from contextlib import AbstractAsyncContextManager, nullcontext
 from queue import Empty, SimpleQueue
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
 
 _IDLE = 5.0  # seconds after which a thread without calls ends
 _OF_WORK = (os.cpu_count() or 1) + 4  # threads, as an event loop has

@@ -24,9 +24,11 @@ import contextlib
 import os
 import stat
 import time
+from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
+from n5zarr.codecs.buffers import BufferLike
 from n5zarr.storage.files import (
     CREATE,
     READ,
@@ -41,12 +43,7 @@ from n5zarr.storage.files import (
 )
 from n5zarr.storage.interface import Durability, ignore_warning
 from n5zarr.storage.locks import PAUSE, HeldFile, changing, in_turn, writing
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from n5zarr.codecs.buffers import BufferLike
-    from n5zarr.storage.requests import Check
+from n5zarr.storage.requests import Check
 
 _ATTEMPTS = 5  # to make the directories of a file
 _MANY = 100_000

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, Self, assert_never, cast, override
+from typing import Any, Self, assert_never, cast, override
 
 import zarr
 from zarr.abc.store import RangeByteRequest, Store, SupportsSyncStore
@@ -12,6 +13,7 @@ from zarr.buffer import cpu
 from zarr.storage import FsspecStore, ObjectStore, StorePath
 
 from n5zarr._zarr import on_own_loop, same_data, sync
+from n5zarr.codecs.buffers import BufferLike
 from n5zarr.errors import N5UnsupportedError
 from n5zarr.format.attributes import ATTRIBUTES_JSON
 from n5zarr.storage.asking_once import answers
@@ -44,11 +46,6 @@ from n5zarr.storage.requests import (
 )
 from n5zarr.storage.services import Service, service_of
 from n5zarr.storage.store_locations import has_sync_methods, innermost
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from n5zarr.codecs.buffers import BufferLike
 
 _AT_A_TIME = 32  # requests, tensorstore's default; zarr's default of 10 is for whole blocks
 
@@ -306,7 +303,6 @@ class ZarrStorage(Storage):
         """Send a request to the store, and log it, unless nothing is sent."""
         if not self._is_open:  # not every store opens itself on the first request
             await self.open(read_only=self.read_only)
-        logs = logs_requests() and not isinstance(request, Stamp | FileThatNames)
         answer: object = None
         try:
             answer = await self._of_store(request, warn)
@@ -316,7 +312,7 @@ class ZarrStorage(Storage):
         finally:
             if self._cache is not None and isinstance(request, Put | Update | Remove):
                 self._cache.forget(request.key)
-            if logs:
+            if logs_requests() and not isinstance(request, Stamp | FileThatNames):
                 log_request(self, request, answer)
         return answer
 

@@ -19,23 +19,22 @@ from typing import TYPE_CHECKING, Any, Self, override
 
 import numpy as np
 from numcodecs.abc import Codec
+from zarr.abc.buffer import Buffer, NDBuffer
 from zarr.abc.codec import ArrayBytesCodec, ArrayBytesCodecPartialDecodeMixin
+from zarr.abc.store import ByteGetter, SyncByteGetter
 
 from n5zarr.codecs.block import decode_full, encode_payload
 from n5zarr.errors import ErrorsAt, N5UnrepresentableError, option_error
 from n5zarr.format.attributes import DatasetAttributes
 from n5zarr.format.compression import Compression, Gzip, compression_to_json, parse_compression
 from n5zarr.format.data_type import DataType
+from n5zarr.format.lenient_json import JSON
 from n5zarr.format.order import AxisOrder, CTuple, N5Tuple, from_presented, to_n5
 from n5zarr.storage.ending import on_thread
 from n5zarr.zarr_view.dataset_view import BLOCK_CODEC, NUMCODECS_BLOCK, DatasetView
 
 if TYPE_CHECKING:
-    from zarr.abc.buffer import Buffer, NDBuffer
-    from zarr.abc.store import ByteGetter, SyncByteGetter
-
     from n5zarr._zarr import ArraySpec, ChunkGridMetadata, SelectorTuple, ZDType
-    from n5zarr.format.lenient_json import JSON
 
 
 def _data_type(dtype: np.dtype) -> DataType:

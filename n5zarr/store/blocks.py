@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from operator import index
-from typing import TYPE_CHECKING
 
 import numpy as np
+import numpy.typing as npt
 
 from n5zarr.codecs.block import Block, format_block, header_error, parse_block
 from n5zarr.codecs.compress import codec_of
@@ -32,14 +33,8 @@ from n5zarr.storage.place import Location, place_of
 from n5zarr.storage.requests import Put, read_key, request_each
 from n5zarr.store.locating import open_container
 from n5zarr.store.missing_nodes import datasets_below, existing_node
+from n5zarr.store.n5_store import N5Store
 from n5zarr.store.shown_store import check_stored
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    import numpy.typing as npt
-
-    from n5zarr.store.n5_store import N5Store
 
 
 def read_block(location: Location, path: str, grid_position: Sequence[int]) -> Block | None:

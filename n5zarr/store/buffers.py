@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, MutableMapping
-from typing import TYPE_CHECKING
 
+from zarr.abc.buffer import Buffer, BufferPrototype
 from zarr.abc.store import (
     ByteRequest,
     OffsetByteRequest,
@@ -15,11 +15,7 @@ from zarr.abc.store import (
 from zarr.buffer import cpu
 
 from n5zarr._zarr import sync
-
-if TYPE_CHECKING:
-    from zarr.abc.buffer import Buffer, BufferPrototype
-
-    from n5zarr.codecs.buffers import BufferLike
+from n5zarr.codecs.buffers import BufferLike
 
 
 def as_bytes(value: Buffer) -> memoryview:

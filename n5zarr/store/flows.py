@@ -5,25 +5,21 @@ Also read its root, or describe what exists instead.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING
 
 from n5zarr._zarr import sync, wait_for_loop
+from n5zarr.container.container import Container
+from n5zarr.container.memory import Node
 from n5zarr.format.attributes import ATTRIBUTES_JSON
 from n5zarr.format.foreign import FIRST_BYTES, ZARR_DOCUMENTS, Foreign, file_from, zarr_node
+from n5zarr.format.lenient_json import JSON
 from n5zarr.format.path import join, normalize_path
 from n5zarr.storage.ending import check_wanted, within_call
+from n5zarr.storage.interface import Storage
 from n5zarr.storage.not_found import NotFoundError, local_root_message
 from n5zarr.storage.requests import Get, Steps, put_each
 from n5zarr.store.info import read_version
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from n5zarr.container.container import Container
-    from n5zarr.container.memory import Node
-    from n5zarr.format.lenient_json import JSON
-    from n5zarr.storage.interface import Storage
 
 
 class FlowRunner:

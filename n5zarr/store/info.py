@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, override
+from typing import Any, override
 
 from n5zarr.container.nodes import read_document
+from n5zarr.format.lenient_json import JSON
 from n5zarr.format.version import VERSION_KEY
-
-if TYPE_CHECKING:
-    from n5zarr.format.lenient_json import JSON
-    from n5zarr.storage.requests import Steps
+from n5zarr.storage.requests import Steps
 
 _MOST_NAMES = 20  # of the children of a group, in one line
 
@@ -121,6 +119,7 @@ def _option_rows(node: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         "coords",
         "durability",
         "read_only",
+        "opened_as",
     ):
         if name in node:
             value = "per node" if node[name] is None else str(node[name])

@@ -6,26 +6,23 @@ function that :mod:`n5zarr.rooms` names.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Protocol, TypedDict, Unpack
+from typing import Protocol, TypedDict, Unpack
 
 from n5zarr.errors import option_error
+from n5zarr.format.lenient_json import JSON
+from n5zarr.format.order import AxisOrder
 from n5zarr.format.path import join, normalize_path
 from n5zarr.rooms import ADDED, Door
+from n5zarr.storage.interface import Durability
 from n5zarr.storage.not_found import NotFoundError
+from n5zarr.storage.place import Place
 from n5zarr.store.location import check_writable_store, root_of
 from n5zarr.store.missing_nodes import existing_node
 from n5zarr.store.n5_store import N5Store
 from n5zarr.store.shown_store import ShownStore
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
-
-    from n5zarr.format.lenient_json import JSON
-    from n5zarr.format.order import AxisOrder
-    from n5zarr.storage.interface import Durability
-    from n5zarr.storage.place import Place
 
 
 class Document(Protocol):

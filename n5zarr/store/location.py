@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from itertools import takewhile
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 from urllib.parse import unquote
 
 from zarr.abc.store import Store
@@ -16,15 +17,11 @@ from n5zarr.format.attributes import ATTRIBUTES_JSON
 from n5zarr.format.foreign import format_of_name
 from n5zarr.format.path import join
 from n5zarr.storage.opening import open_storage
+from n5zarr.storage.place import Place
 from n5zarr.storage.requests import read_key
 from n5zarr.storage.url import is_chain, split_query
+from n5zarr.store.n5_store import N5Store
 from n5zarr.store.shown_store import ShownStore
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
-
-    from n5zarr.storage.place import Place
-    from n5zarr.store.n5_store import N5Store
 
 _SAMPLES = {"n5": ("sample.n5",), "bigstitcher": ("bigstitcher", "dataset.xml")}
 

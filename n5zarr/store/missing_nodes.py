@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 import warnings
 from bisect import bisect
+from collections.abc import Iterator
 from contextlib import suppress
 from itertools import islice
-from typing import TYPE_CHECKING
 
 from n5zarr.container.foreign import check_n5
+from n5zarr.container.memory import Node
 from n5zarr.container.walk import PathPatterns, Selection, Walk, WalkNode
 from n5zarr.errors import ErrorsAt, N5Error, N5Warning
 from n5zarr.format.attributes import ATTRIBUTES_JSON
@@ -17,13 +18,8 @@ from n5zarr.format.path import groups_above, join
 from n5zarr.storage.not_found import NotFoundError, listed, similar
 from n5zarr.storage.requests import Steps, list_each
 from n5zarr.store.flows import root_message
+from n5zarr.store.n5_store import N5Store
 from n5zarr.zarr_view.dataset_view import DatasetView
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from n5zarr.container.memory import Node
-    from n5zarr.store.n5_store import N5Store
 
 _DATASETS = 4  # number of datasets in a message
 _NODES = 1000  # largest number of nodes in the search for them

@@ -20,12 +20,12 @@ from n5zarr.codecs.compress import zarr_to_compression
 from n5zarr.errors import N5UnrepresentableError, option_error
 from n5zarr.format.compression import Compression, Raw
 from n5zarr.format.foreign import N5_DEFAULT
+from n5zarr.format.lenient_json import JSON
 from n5zarr.format.order import transposition
 from n5zarr.store.block_codec import N5BlockCodec
 
 if TYPE_CHECKING:
     from n5zarr._zarr import ChunkGridMetadata, ZDType
-    from n5zarr.format.lenient_json import JSON
 
 # compressors with the same bytes as in N5, unlike lz4
 _COMPRESSORS = ("gzip", "blosc", "zstd", "numcodecs.zlib", "numcodecs.bz2")

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from n5zarr.container.options import check_option, require
+from n5zarr.storage.place import Location
 from n5zarr.store.n5_store import N5Store
-
-if TYPE_CHECKING:
-    from n5zarr.storage.place import Location
 
 
 class N5FSStore(N5Store):

@@ -11,9 +11,12 @@ import asyncio
 import copy
 import json
 import os
+from collections.abc import AsyncIterator, Iterable, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Literal, Self, get_args, override
+from pathlib import Path
+from typing import Literal, Self, get_args, override
 
+from zarr.abc.buffer import Buffer, BufferPrototype
 from zarr.abc.store import ByteRequest, Store
 from zarr.buffer import cpu
 
@@ -22,28 +25,22 @@ from n5zarr.container.container import Container, KeyReader
 from n5zarr.container.memory import Memory
 from n5zarr.container.options import ViewOptions, check_concurrency, check_option, unknown
 from n5zarr.errors import READ_ONLY, option_error
+from n5zarr.format.lenient_json import JSON
+from n5zarr.format.order import AxisOrder
 from n5zarr.format.path import normalize_path
+from n5zarr.rooms import Door
+from n5zarr.storage.cache import CacheOptions
 from n5zarr.storage.interface import Durability, Storage
 from n5zarr.storage.opening import open_storage
 from n5zarr.storage.place import Backend, Location, place_of
+from n5zarr.storage.requests import Steps
 from n5zarr.storage.url import is_url
 from n5zarr.store.buffers import StoreMapping, as_buffer, as_bytes
 from n5zarr.store.flows import FlowRunner, read_root
 from n5zarr.store.info import Info
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterable, Mapping
-    from pathlib import Path
-
-    from zarr.abc.buffer import Buffer, BufferPrototype
-
-    from n5zarr.format.lenient_json import JSON
-    from n5zarr.format.order import AxisOrder
-    from n5zarr.storage.cache import CacheOptions
-    from n5zarr.storage.requests import Steps
-    from n5zarr.zarr_view.chunk_grid import ChunkGrid
-    from n5zarr.zarr_view.dataset_view import Codecs, DatasetView
-    from n5zarr.zarr_view.keys import ZarrFormat
+from n5zarr.zarr_view.chunk_grid import ChunkGrid
+from n5zarr.zarr_view.dataset_view import Codecs, DatasetView
+from n5zarr.zarr_view.keys import ZarrFormat
 
 _DEFAULTS = {  # options for presenting and writing a container
     **vars(ViewOptions()), "coords": False, "durability": "atomic", "read_only": False,
@@ -240,9 +237,15 @@ class N5Store(FlowRunner, Store):
             The container is not on a local file system.
         """
         if self.storage.root is None:
-            message = f"{self}: expected local files, got a container without a local path"
-            raise AttributeError(message)
+            raise AttributeError(
+                f"{self}: expected local files, got a container without a local path"
+            )
         return self.storage.root
+
+    @property
+    def path(self) -> str:
+        """The local path of the container, or its URL."""
+        return str(self.storage.root or self)
 
     @property
     def concurrency(self) -> int:
@@ -291,8 +294,10 @@ class N5Store(FlowRunner, Store):
         """Return a store that presents all nodes in one Zarr format; None: each in its own."""
         if self.zarr_format == zarr_format:
             return self
-        options = replace(self.container.options, zarr_format=zarr_format)
-        return self._shown(options, self.container.memory.for_copy())
+        return self._shown(
+            replace(self.container.options, zarr_format=zarr_format),
+            self.container.memory.for_copy(),
+        )
 
     def assuming(self, path: str, attributes: Mapping[str, JSON]) -> Self:
         """Return a store that uses a given document for a dataset instead of reading it.
@@ -501,3 +506,7 @@ class N5Store(FlowRunner, Store):
     @override
     def supports_deletes(self) -> bool:
         return self.store.supports_deletes
+
+
+# zarr may open an array of a store where nothing can be imported, such as in a signal handler
+Door[object]("speed", "pipeline").found()

@@ -5,15 +5,13 @@ from __future__ import annotations
 import os
 import threading
 import time
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from weakref import WeakValueDictionary, ref
 
 from n5zarr.errors import import_optional
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 _IDLE = 0.25  # seconds after which a file is closed: until then nobody can open it to write
 _FILES: WeakValueDictionary[str, Hdf5File] = WeakValueDictionary()

@@ -5,13 +5,16 @@ from __future__ import annotations
 import json
 import os
 import shutil
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 from n5zarr.container.options import require
 from n5zarr.errors import N5UnsupportedError
 from n5zarr.format.attributes import ATTRIBUTES_JSON
 from n5zarr.format.grid import is_block_name
+from n5zarr.format.lenient_json import JSON
 from n5zarr.format.path import join
 from n5zarr.images.from_n5 import n5_tree
 from n5zarr.storage.locks import alone
@@ -23,13 +26,7 @@ from n5zarr.tools.convert.convert import convert
 from n5zarr.tools.convert.writing import Conversion
 from n5zarr.tools.jobs.incomplete import INCOMPLETE_JSON, PARTS, read_incomplete
 from n5zarr.tools.jobs.parts import Division
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-    from pathlib import Path
-
-    from n5zarr.format.lenient_json import JSON
-    from n5zarr.tools.jobs.run import Progress, Scheduler
+from n5zarr.tools.jobs.run import Progress, Scheduler
 
 _WRITTEN = "written.json"  # the datasets that are ready to replace the old ones
 
@@ -157,7 +154,7 @@ def _rechunk(
         (beside / _WRITTEN).unlink()
     else:
         shutil.rmtree(beside)
-    return done
+    return replace(done, destination=str(root / node))
 
 
 def _write_new(

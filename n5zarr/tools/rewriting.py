@@ -9,10 +9,12 @@ from __future__ import annotations
 import contextlib
 import math
 from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import batched, chain, compress
-from typing import TYPE_CHECKING, Literal
+from pathlib import Path
+from typing import Literal
 
 import numpy as np
 
@@ -25,6 +27,7 @@ from n5zarr.container.node_names import Broken
 from n5zarr.container.options import check_option
 from n5zarr.container.walk import Unreadable
 from n5zarr.errors import N5Error
+from n5zarr.format.attributes import DatasetAttributes
 from n5zarr.format.block import BlockHeader
 from n5zarr.format.grid import is_block_name
 from n5zarr.format.order import N5Tuple, to_c
@@ -32,6 +35,7 @@ from n5zarr.rooms import Door
 from n5zarr.storage.place import Backend, Location, place_of
 from n5zarr.storage.requests import MANY_BYTES, Steps, Update, read_each
 from n5zarr.store.locating import open_container
+from n5zarr.store.n5_store import N5Store
 from n5zarr.tools.jobs.nodes import (
     BlockTask,
     block_tasks,
@@ -45,13 +49,6 @@ from n5zarr.tools.jobs.run import Progress, RunOptions, Scheduler
 from n5zarr.zarr_view.chunks import stored_chunk
 from n5zarr.zarr_view.dataset_view import DatasetView
 from n5zarr.zarr_view.element import Content
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
-    from pathlib import Path
-
-    from n5zarr.format.attributes import DatasetAttributes
-    from n5zarr.store.n5_store import N5Store
 
 _AT_A_TIME = 32  # blocks that one task reads: a server answers many requests together
 _MOST_AT_A_TIME = 512  # of small ones

@@ -6,11 +6,12 @@ import heapq
 import math
 import sys
 from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import partial
 from itertools import batched
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -21,18 +22,15 @@ from n5zarr.storage.asking_once import asking_once
 from n5zarr.storage.not_found import NotFoundError
 from n5zarr.storage.place import Backend, Location, place_of
 from n5zarr.storage.requests import read_each
+from n5zarr.store.info import counted
 from n5zarr.store.locating import open_container
 from n5zarr.store.missing_nodes import datasets_below, existing_node
+from n5zarr.store.n5_store import N5Store
 from n5zarr.tools.jobs.nodes import BlockTask
 from n5zarr.tools.jobs.run import Progress, RunOptions, Scheduler
 from n5zarr.zarr_view.chunks import stored_chunk
 from n5zarr.zarr_view.dataset_view import DatasetView
 from n5zarr.zarr_view.element import Content
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
-    from n5zarr.store.n5_store import N5Store
 
 _BLOCKS = 8  # in a task, at least
 _TASK_BYTES = 2**19  # of small blocks
@@ -98,6 +96,11 @@ class BlockStatistics:
     histogram: tuple[int, ...]
     n_bytes: int
     n_bytes_stored: int
+
+    def __repr__(self) -> str:
+        found = f"{self.minimum} to {self.maximum}, mean {self.mean}, {self.n_zero} blocks of 0"
+        blocks = f"{self.n_read} of {counted(self.n_stored, 'stored block')} read"
+        return f"<BlockStatistics of /{self.path}: {blocks}, {found}>"
 
     @property
     def is_sample(self) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from itertools import zip_longest
 from pathlib import Path
@@ -14,6 +15,7 @@ from n5zarr.conventions.units import ratio
 from n5zarr.errors import N5MissingDependencyError
 from n5zarr.format.path import join
 from n5zarr.images.find import open_images
+from n5zarr.images.image import Image, ImageLevel
 from n5zarr.images.ome import image_attributes, ome_xml
 from n5zarr.storage.url import is_url
 from n5zarr.viewing.arguments import is_n5
@@ -27,13 +29,10 @@ except ModuleNotFoundError as err:
     raise N5MissingDependencyError(str(err.name), "the reader for BioIO", "bioio") from err
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
     import dask.array as da
     from bioio_base.standard_metadata import StandardMetadata
     from fsspec import AbstractFileSystem
 
-    from n5zarr.images.image import Image, ImageLevel
 
 _LETTERS = {"time": "T", "channel": "C", "": "C"}  # of axes that are not spatial
 _UNITS = {"space": "micrometer", "time": "second"}  # the defaults of OME's schema

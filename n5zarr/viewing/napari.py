@@ -3,27 +3,24 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable, Mapping, Sequence
 from itertools import permutations
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 
 from n5zarr.conventions.model import numbers
 from n5zarr.errors import N5Warning, import_optional
+from n5zarr.format.lenient_json import JSON
 from n5zarr.format.path import join
 from n5zarr.images.contrast import contrast_limits
 from n5zarr.images.find import open_images
+from n5zarr.images.image import Image
+from n5zarr.images.source import SourceTree
+from n5zarr.storage.place import Backend, Location
 from n5zarr.store.location import sample_path
 from n5zarr.viewing.arguments import is_n5
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
-    from n5zarr.format.lenient_json import JSON
-    from n5zarr.images.image import Image
-    from n5zarr.images.source import SourceTree
-    from n5zarr.storage.place import Backend, Location
 
 type LayerData = tuple[Any, dict[str, Any], Literal["image", "labels"]]
 """napari's layer data tuple: arrays, arguments of the layer, and its type."""

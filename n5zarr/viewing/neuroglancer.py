@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import json
 import math
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import NamedTuple
 from urllib.parse import quote
 
 from n5zarr.conventions.model import mapping, numbers
 from n5zarr.conventions.units import ratio, symbol
 from n5zarr.errors import N5UnrepresentableError
+from n5zarr.format.lenient_json import JSON
 from n5zarr.images.contrast import contrast_limits
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
-
-    from n5zarr.format.lenient_json import JSON
-    from n5zarr.images.image import Image, ImageAxis
+from n5zarr.images.image import Image, ImageAxis
 
 _MOST_LAYERS = 100  # a URL has no room for more
 _MOST_VISIBLE = 4  # images at first, beside one image of labels
@@ -25,7 +22,8 @@ _TYPES = frozenset({"uint8", "int8", "uint16", "int16", "uint32", "int32", "uint
 _PANEL = 440, 260  # pixels of a quarter of a small window, or of a notebook
 _MARGIN = 1.1
 _TILT = (0.209, -0.253, 0.056, 0.943)  # 30 and 25 degrees, so that three sides are visible
-# of the channels of a project: colour-blind people can tell the first two, which add up to white
+# of the channels of a project, and of images over another one: colour-blind people can tell the
+# first two, which add up to white
 _SETUP_COLORS = ("00FF00", "FF00FF", "00FFFF", "FFFF00", "FF0000", "0000FF")
 _TINTED = """#uicontrol vec3 color color
 #uicontrol invlerp normalized
@@ -175,7 +173,7 @@ def _layers(
     images: Sequence[Image], visible: Sequence[int], url: str, limits: ContrastLimits
 ) -> Iterator[dict[str, JSON]]:
     setups = _setups(images)
-    colors = _colors(setups)
+    colors = _colors(setups) or _colors_over(images, visible)
     known = _limits_of_tiles([images[i] for i in visible if i in setups], limits)
     n_plain = sum(len(images[i].channels) for i in visible if not images[i].is_labels)
     all_names = [image.name for image in images]
@@ -234,6 +232,19 @@ def _colors(setups: Mapping[int, _Setup]) -> dict[int, str]:
         return {}
     of = {c: _SETUP_COLORS[n % len(_SETUP_COLORS)] for n, c in enumerate(channels)}
     return {i: of[setup.channel] for i, setup in setups.items()}
+
+
+def _colors_over(images: Sequence[Image], visible: Sequence[int]) -> dict[int, str]:
+    """Choose a colour for each image over the first, of integers: white on white shows neither."""
+    plain = [i for i in visible if not images[i].is_labels and len(images[i].channels) == 1]
+    plain.sort(key=lambda i: images[i].dtype.kind == "f")  # a prediction is over its image
+    axes = _axes([images[i] for i in plain])
+    over: list[int] = []
+    for k, i in enumerate(plain[1:], 1):
+        both = [(axis.ranges[0], axis.ranges[k]) for axis in axes if {0, k} <= axis.ranges.keys()]
+        if both and all(max(a[0], b[0]) < min(a[1], b[1]) for a, b in both):
+            over.append(i)
+    return {i: _SETUP_COLORS[n % len(_SETUP_COLORS)] for n, i in enumerate(over)}
 
 
 def _limits_of_tiles(

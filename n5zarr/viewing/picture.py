@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,12 +12,11 @@ from n5zarr.conventions.units import ratio
 from n5zarr.errors import N5MissingDependencyError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     import numpy.typing as npt
     from PIL.Image import Image as Picture
 
-    type Colours = npt.NDArray[np.uint8]  # height, width, 3: red, green, blue
+
+type Colours = npt.NDArray[np.uint8]  # height, width, 3: red, green, blue
 
 GAP = 4  # pixels between slices
 BAR_HEIGHT = 22  # pixels of the strip with the scale bar

@@ -5,28 +5,24 @@ from __future__ import annotations
 import base64
 import math
 import warnings
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from html import escape
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import zarr
 from zarr.storage import StorePath
+from zarr.types import AnyArray
 
 from n5zarr.format.path import join
 from n5zarr.images.contrast import n_chunks_sampled
 from n5zarr.images.find import find_images
+from n5zarr.images.image import Image, ImageLevel
 from n5zarr.metadata.inspect import Described, describe_each, info_of
 from n5zarr.store.info import names_of_axes, rows
 from n5zarr.store.n5_store import N5Store
 from n5zarr.viewing.thumbnail import slices_that_fit, thumbnail_png
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-
-    from zarr.types import AnyArray
-
-    from n5zarr.images.image import Image, ImageLevel
 
 _SIZE = 256  # pixels of the picture
 # limits of what is read: from local files, and from a server

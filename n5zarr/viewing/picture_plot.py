@@ -2,27 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
+import zarr
+from zarr.types import AnyArray
 
 from n5zarr.conventions.units import ratio
 from n5zarr.errors import import_optional
 from n5zarr.images.find import find_images
+from n5zarr.storage.place import Backend, Location
 from n5zarr.viewing.arguments import texts
 from n5zarr.viewing.picture import label_colours, length_unit
 from n5zarr.viewing.picture_slices import Plane, Slices, plan_slices
 from n5zarr.viewing.thumbnail import ShownChannel, chosen_channels, colours_of, read_slices
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    import numpy.typing as npt
-    import zarr
     from matplotlib.figure import Figure
-    from zarr.types import AnyArray
 
-    from n5zarr.storage.place import Backend, Location
 
 _PIXELS = 800  # largest width and height of all slices together
 _INCHES = 7.0

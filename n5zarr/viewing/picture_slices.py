@@ -6,22 +6,19 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice, product
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
+from n5zarr.arrays.boxes import BoxSlices
 from n5zarr.arrays.placing import read_on_host
 from n5zarr.arrays.stored_chunks import stored_chunks
 from n5zarr.conventions.units import ratio
 from n5zarr.errors import N5UnrepresentableError, option_error
+from n5zarr.images.image import Image, ImageLevel
 from n5zarr.store.info import bytes_text
 from n5zarr.viewing.arguments import items, whole_number
-
-if TYPE_CHECKING:
-    import numpy.typing as npt
-
-    from n5zarr.arrays.boxes import BoxSlices
-    from n5zarr.images.image import Image, ImageLevel
 
 _MOST_ELEMENTS = 2**24  # of a slice to read at once
 _MOST_BYTES = 2**30  # of the blocks of a picture: reading them takes seconds

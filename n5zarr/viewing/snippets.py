@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Collection, Mapping
 from ipaddress import IPv6Address
-from typing import TYPE_CHECKING
 from urllib.parse import quote
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
 
 _ZARR = 'import zarr\n\narray = zarr.open_array({zarr}, mode="r")\nprint(array)'
 _TENSORSTORE = (

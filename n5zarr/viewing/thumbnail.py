@@ -3,19 +3,26 @@
 from __future__ import annotations
 
 import io
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from operator import index
 from typing import TYPE_CHECKING, Any, SupportsIndex
 
+import numpy.typing as npt
+import zarr
+from zarr.types import AnyArray
+
 from n5zarr.errors import option_error
 from n5zarr.images.contrast import contrast_limits
 from n5zarr.images.find import find_images
 from n5zarr.images.image import Image, default_color
+from n5zarr.storage.place import Backend, Location
 from n5zarr.viewing.arguments import items, texts, whole_number
 from n5zarr.viewing.picture import (
     BAR_HEIGHT,
     GAP,
+    Colours,
     arrange,
     blend,
     contact_sheet,
@@ -27,15 +34,8 @@ from n5zarr.viewing.picture import (
 from n5zarr.viewing.picture_slices import Slices, list_stored, pixel_size, plan_slices, read_plane
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    import numpy.typing as npt
-    import zarr
     from PIL.Image import Image as Picture
-    from zarr.types import AnyArray
 
-    from n5zarr.storage.place import Backend, Location
-    from n5zarr.viewing.picture import Colours
 
 SIZES = 32, 8192
 """Smallest and largest size of a picture in pixels."""

@@ -8,24 +8,22 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import numpy as np
 import xarray as xr
 
+from n5zarr.container.axes import Placed
 from n5zarr.container.options import require
 from n5zarr.conventions.units import ratio
 from n5zarr.errors import option_error
+from n5zarr.format.order import AxisOrder
 from n5zarr.format.path import join
 from n5zarr.metadata.geometry import placed_levels, warn_of_problems
 from n5zarr.storage.asking_once import asking_once
 from n5zarr.storage.place import Backend, Location, place_of
 from n5zarr.store.locating import open_container
-
-if TYPE_CHECKING:
-    from n5zarr.container.axes import Placed
-    from n5zarr.format.order import AxisOrder
-    from n5zarr.store.n5_store import N5Store
+from n5zarr.store.n5_store import N5Store
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -18,9 +18,10 @@ from __future__ import annotations
 
 import os
 import warnings
+from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypedDict, Unpack
+from typing import Any, ClassVar, NamedTuple, TypedDict, Unpack
 
 import xarray as xr
 from xarray.backends import BackendEntrypoint
@@ -35,9 +36,12 @@ from n5zarr.container.coords_view import LONGEST_AXIS, TOO_LONG
 from n5zarr.container.options import require
 from n5zarr.conventions.axis_names import XARRAY_KEY
 from n5zarr.conventions.find import BY_NAME
+from n5zarr.conventions.model import Axis
 from n5zarr.errors import ErrorsAt, N5Warning
 from n5zarr.format.attributes import ATTRIBUTES_JSON, GroupAttributes
 from n5zarr.format.foreign import format_of_name
+from n5zarr.format.lenient_json import JSON
+from n5zarr.format.order import AxisOrder
 from n5zarr.format.path import join
 from n5zarr.storage.asking_once import asking_once
 from n5zarr.storage.place import Backend, Location, Place, place_of
@@ -50,14 +54,7 @@ from n5zarr.xarray.accessor import Origin  # this import registers ds.n5, too
 from n5zarr.xarray.documents import first_of, is_document, open_views
 from n5zarr.xarray.lazy_arrays import LazyArray, preferred_chunks
 from n5zarr.xarray.positions import coordinate
-
-if TYPE_CHECKING:
-    from collections.abc import Hashable, Iterable, Mapping
-
-    from n5zarr.conventions.model import Axis
-    from n5zarr.format.lenient_json import JSON
-    from n5zarr.format.order import AxisOrder
-    from n5zarr.zarr_view.dataset_view import DatasetView
+from n5zarr.zarr_view.dataset_view import DatasetView
 
 
 class Decoding(TypedDict, total=False):

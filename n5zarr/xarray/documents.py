@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
+import os
 import warnings
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from n5zarr.errors import N5UnrepresentableError, N5Warning
+from n5zarr.format.order import AxisOrder
 from n5zarr.rooms import ADDED, Door
 from n5zarr.storage.place import Place, place_of
 from n5zarr.store.locating import locate
 
 if TYPE_CHECKING:
-    import os
-    from collections.abc import Callable, Iterable, Mapping
-
     import xarray as xr
-
-    from n5zarr.format.order import AxisOrder
 
 
 _OPEN_DESCRIBED: Door[Callable[[Place, str | None, AxisOrder], dict[str, xr.Dataset] | None]] = (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Hashable, Mapping, Sequence
 from functools import partial
 from operator import index
 from typing import TYPE_CHECKING, Any, Literal
@@ -12,6 +13,7 @@ import xarray as xr
 
 from n5zarr.container.options import require
 from n5zarr.errors import option_error
+from n5zarr.format.compression import Compression
 from n5zarr.format.data_type import DataType
 from n5zarr.format.grid import automatic_block_size
 from n5zarr.format.order import CTuple
@@ -20,12 +22,9 @@ from n5zarr.store.block_codec import N5BlockCodec
 from n5zarr.zarr_view.compressors import compressors_to_write
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Mapping, Sequence
-
-    from n5zarr.format.compression import Compression
-
-    type Chunks = Mapping[Any, int] | Literal["auto"] | None
     """Extent of a block by dimension. Any: type checkers refuse str for Hashable here."""
+
+type Chunks = Mapping[Any, int] | Literal["auto"] | None
 
 # keys of a variable's encoding that decoding sets and encoding needs
 _CF_ENCODING = (

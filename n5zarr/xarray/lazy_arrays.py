@@ -13,30 +13,26 @@ API:
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, Protocol, override, runtime_checkable
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, Protocol, override, runtime_checkable
 
 import numpy as np
+import numpy.typing as npt
 import xarray as xr
 import zarr
 from xarray.backends.zarr import ZarrArrayWrapper
+from zarr.storage import StorePath
+from zarr.types import AnyArray
 
 from n5zarr._zarr import xarray_indexing
-from n5zarr.arrays.group import FAST_ARRAY
+from n5zarr.arrays.described import FAST_ARRAY
 from n5zarr.container.options import require
 from n5zarr.format.grid import join_blocks
+from n5zarr.storage.interface import Storage
 from n5zarr.storage.opening import open_storage
 from n5zarr.storage.place import Place
 from n5zarr.storage.store_locations import overlap, places_behind
 from n5zarr.store.n5_store import N5Store
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-
-    import numpy.typing as npt
-    from zarr.storage import StorePath
-    from zarr.types import AnyArray
-
-    from n5zarr.storage.interface import Storage
 
 _indexing = xarray_indexing()
 

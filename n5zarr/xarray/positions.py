@@ -6,6 +6,7 @@ the last bit gets no dataset.
 
 from __future__ import annotations
 
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
@@ -19,17 +20,15 @@ from n5zarr.conventions.find import find_geometry
 from n5zarr.conventions.model import Axis, Geometry, Node, Written, axes_of
 from n5zarr.conventions.units import ratio
 from n5zarr.errors import option_error
+from n5zarr.format.lenient_json import JSON
 from n5zarr.format.order import CTuple, to_c, to_n5
 from n5zarr.metadata.levels import is_level as is_name_of_level
 from n5zarr.xarray.accessor import origin_of
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Iterable, Mapping, Sequence
-
-    from n5zarr.format.lenient_json import JSON
-
-    type Region = Mapping[str, slice | Literal["auto"]] | Literal["auto"]
     """The part of existing datasets to write, by dimension."""
+
+type Region = Mapping[str, slice | Literal["auto"]] | Literal["auto"]
 
 
 def coordinate(dim: Hashable, axis: Axis, size: int) -> xr.Variable:

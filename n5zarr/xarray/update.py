@@ -7,30 +7,28 @@ before anything changes.
 
 from __future__ import annotations
 
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Unpack
 
 import xarray as xr
 import zarr
+from zarr.types import AnyArray
 
 from n5zarr.container.axes import Placed, read_layout, read_placed
 from n5zarr.container.options import require
+from n5zarr.conventions.model import Axis
 from n5zarr.format.attributes import GroupAttributes
 from n5zarr.storage.ending import ending
+from n5zarr.store.n5_store import N5Store
+from n5zarr.xarray.backend import Decoding
 from n5zarr.xarray.encode_variables import encode_existing, in_whole_blocks
-from n5zarr.xarray.positions import check_positions, expected_after, find_region
+from n5zarr.xarray.positions import Region, check_positions, expected_after, find_region
 from n5zarr.zarr_view.dataset_view import DatasetView
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Iterable, Mapping, Sequence
-
     from dask.delayed import Delayed
-    from zarr.types import AnyArray
 
-    from n5zarr.conventions.model import Axis
-    from n5zarr.store.n5_store import N5Store
-    from n5zarr.xarray.backend import Decoding
-    from n5zarr.xarray.positions import Region
 
 _AS_STORED: Decoding = {"mask_and_scale": False, "decode_times": False, "decode_coords": False}
 

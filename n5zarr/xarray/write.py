@@ -20,22 +20,21 @@ from n5zarr.container.options import check_compression, check_option, require
 from n5zarr.conventions.axis_names import check_distinct
 from n5zarr.conventions.describe import WRITTEN, ConventionName
 from n5zarr.conventions.model import level_of
+from n5zarr.format.lenient_json import JSON
 from n5zarr.format.path import join
 from n5zarr.storage.asking_once import asking_once
 from n5zarr.storage.ending import ending
+from n5zarr.storage.interface import Durability
 from n5zarr.storage.place import Backend, Location, place_of
 from n5zarr.store.locating import open_container
+from n5zarr.xarray.encode_variables import Chunks
 from n5zarr.xarray.lazy_arrays import check_not_read
+from n5zarr.xarray.positions import Region
 from n5zarr.xarray.update import join_delayed, plan_update
 from n5zarr.xarray.write_groups import GroupWriter, Target, is_named
 
 if TYPE_CHECKING:
     from dask.delayed import Delayed
-
-    from n5zarr.format.lenient_json import JSON
-    from n5zarr.storage.interface import Durability
-    from n5zarr.xarray.encode_variables import Chunks
-    from n5zarr.xarray.positions import Region
 
 
 @ending()
@@ -193,6 +192,11 @@ def _targets(data: xr.Dataset | xr.DataArray | xr.DataTree, path: str) -> list[T
         return [Target(path, data.to_dataset(name=name), is_level=bool(last))]
     if isinstance(data, xr.Dataset):
         return [Target(path, data, is_level=is_named(data, last))]
+    require(
+        isinstance(data, xr.DataTree),
+        f"data: expected a Dataset, DataArray or DataTree of xarray, got {type(data).__name__}; "
+        "xr.DataArray(values, dims=...) makes one, n5zarr.create_array(data=...) takes values",
+    )
     targets = []
     for node in data.subtree:
         node_path, ds = join(path, node.path.strip("/")), node.to_dataset()

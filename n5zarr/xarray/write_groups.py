@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple, cast
 
@@ -13,29 +14,25 @@ from n5zarr.container.axes import Placed, read_layout
 from n5zarr.container.options import require
 from n5zarr.conventions.describe import add_level, choose_convention, remove_levels, without_levels
 from n5zarr.conventions.find import GROUP_KEYS
+from n5zarr.conventions.model import Written
 from n5zarr.conventions.ngff import has_other_rank
 from n5zarr.errors import N5Warning
 from n5zarr.format.attributes import GroupAttributes
+from n5zarr.format.compression import Compression
+from n5zarr.format.lenient_json import JSON
 from n5zarr.format.path import join
 from n5zarr.format.raw_json import from_numpy
 from n5zarr.metadata.levels import describe_group, is_level, warn_of_misread
 from n5zarr.storage.ending import ending
+from n5zarr.store.n5_store import N5Store
 from n5zarr.xarray.backend import is_aligned
-from n5zarr.xarray.encode_variables import encode_new
+from n5zarr.xarray.encode_variables import Chunks, encode_new
 from n5zarr.xarray.positions import EncodedAxes, check_positions, encode_axes
 from n5zarr.xarray.update import UpdatePlan, join_delayed, open_existing, plan_update
 from n5zarr.zarr_view.dataset_view import DatasetView
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Mapping, Sequence
-
     from dask.delayed import Delayed
-
-    from n5zarr.conventions.model import Written
-    from n5zarr.format.compression import Compression
-    from n5zarr.format.lenient_json import JSON
-    from n5zarr.store.n5_store import N5Store
-    from n5zarr.xarray.encode_variables import Chunks
 
 
 class Target(NamedTuple):

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
 from n5zarr.format.attributes import (
     DATASET_KEYS,
@@ -12,16 +13,12 @@ from n5zarr.format.attributes import (
     is_dataset,
     own_keys,
 )
+from n5zarr.format.lenient_json import JSON
+from n5zarr.format.raw_json import RawObject
 from n5zarr.format.version import VERSION_KEY, is_version
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from n5zarr.format.lenient_json import JSON
-    from n5zarr.format.raw_json import RawObject
-    from n5zarr.zarr_view.from_zarr import Members
-    from n5zarr.zarr_view.keys import ZarrFormat
-    from n5zarr.zarr_view.record import Record
+from n5zarr.zarr_view.from_zarr import Members
+from n5zarr.zarr_view.keys import ZarrFormat
+from n5zarr.zarr_view.record import Record
 
 N5_KEYS = (*DATASET_KEYS, VERSION_KEY, ZARR_KEY)
 """The keys of a dataset, of the root and of the record, which no user's attribute may have."""

@@ -7,10 +7,9 @@ sizes along each axis, so that truncated blocks of N5 fit.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
-if TYPE_CHECKING:
-    from n5zarr.format.lenient_json import JSON
+from n5zarr.format.lenient_json import JSON
 
 type ChunkGrid = Literal["regular", "rectilinear"]
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from operator import le
-from typing import TYPE_CHECKING, assert_never
+from typing import assert_never
 
 import numpy as np
 
@@ -26,6 +26,7 @@ from n5zarr.codecs.block import (
     object_payload,
     pad_or_truncate,
 )
+from n5zarr.codecs.buffers import BufferLike
 from n5zarr.codecs.compress import codec_of, decompress, decompress_all
 from n5zarr.codecs.label_multiset import decode_labels, decode_multisets, encode_multisets
 from n5zarr.codecs.multiset_merging import fitted, relabelled
@@ -35,11 +36,8 @@ from n5zarr.codecs.strings import join_bytes, split_bytes, split_vlen_utf8, vlen
 from n5zarr.errors import N5UnsupportedError
 from n5zarr.format.block import MAX_BLOCK_BYTES, BlockHeader
 from n5zarr.format.order import CTuple, N5Tuple, to_c
+from n5zarr.zarr_view.dataset_view import DatasetView
 from n5zarr.zarr_view.element import Content
-
-if TYPE_CHECKING:
-    from n5zarr.codecs.buffers import BufferLike
-    from n5zarr.zarr_view.dataset_view import DatasetView
 
 START = 32
 """Bytes of a payload that :func:`chunk_part` needs."""

@@ -8,17 +8,15 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from n5zarr.codecs.compress import codec_of, within_zarr_limits
 from n5zarr.errors import N5UnsupportedError
 from n5zarr.format.compression import Compression, Raw
-
-if TYPE_CHECKING:
-    from n5zarr.format.lenient_json import JSON
-    from n5zarr.zarr_view.keys import ZarrFormat
+from n5zarr.format.lenient_json import JSON
+from n5zarr.zarr_view.keys import ZarrFormat
 
 _COMPRESSORS = ("blosc", "bz2", "gzip", "lz4", "lzma", "zlib", "zstd")
 _LOSSLESS = {

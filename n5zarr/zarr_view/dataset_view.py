@@ -22,32 +22,29 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field, fields
 from functools import cached_property
 from operator import mod
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import numpy as np
 
 from n5zarr.codecs.compress import codec_of, within_zarr_limits
 from n5zarr.conventions.axis_names import derived_names
 from n5zarr.errors import N5UnsupportedError
+from n5zarr.format.attributes import DatasetAttributes
 from n5zarr.format.block import MAX_ARRAY_NDIM, BlockHeader, BlockMode
 from n5zarr.format.compression import Compression, Jpeg, Raw, compression_to_json
 from n5zarr.format.data_type import DataType
+from n5zarr.format.lenient_json import JSON
 from n5zarr.format.order import AxisOrder, N5Tuple, from_presented, present, to_c, transposition
 from n5zarr.zarr_view.chunk_grid import LONGEST_AXIS, ChunkGrid, grid_document
 from n5zarr.zarr_view.compressors import is_portable, keeps_elements, keeps_elements_v2, same_codecs
 from n5zarr.zarr_view.element import Content, Element
+from n5zarr.zarr_view.keys import ZarrFormat
 from n5zarr.zarr_view.record import Record
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from n5zarr.format.attributes import DatasetAttributes
-    from n5zarr.format.lenient_json import JSON
-    from n5zarr.zarr_view.keys import ZarrFormat
 
 type Codecs = Literal["zarr", "n5", "portable"]
 

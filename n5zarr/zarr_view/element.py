@@ -32,13 +32,12 @@ from typing import TYPE_CHECKING, cast
 import numpy as np
 
 from n5zarr.errors import N5UnrepresentableError
+from n5zarr.format.attributes import DatasetAttributes
 from n5zarr.format.data_type import DataType
+from n5zarr.format.lenient_json import JSON
 
 if TYPE_CHECKING:
     import numpy.typing as npt
-
-    from n5zarr.format.attributes import DatasetAttributes
-    from n5zarr.format.lenient_json import JSON
 
 
 class Content(Enum):

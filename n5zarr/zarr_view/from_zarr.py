@@ -9,22 +9,20 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from n5zarr.codecs.compress import codec_of, zarr_to_compression
 from n5zarr.errors import N5UnrepresentableError
 from n5zarr.format.attributes import DatasetAttributes
 from n5zarr.format.block import MAX_BLOCK_BYTES, MAX_NDIM
 from n5zarr.format.compression import Compression, Raw, compression_to_json, parse_compression
+from n5zarr.format.lenient_json import JSON
 from n5zarr.format.order import AxisOrder, N5Tuple, from_presented
 from n5zarr.zarr_view.compressors import excess, name_and_configuration, same_codecs
 from n5zarr.zarr_view.dataset_view import BLOCK_CODEC, NUMCODECS_BLOCK, DatasetView
+from n5zarr.zarr_view.element import Element
 from n5zarr.zarr_view.keys import ChunkNames
 from n5zarr.zarr_view.record import Record
-
-if TYPE_CHECKING:
-    from n5zarr.format.lenient_json import JSON
-    from n5zarr.zarr_view.element import Element
 
 _V3_KEYS = {
     "zarr_format",

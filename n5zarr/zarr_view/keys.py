@@ -19,13 +19,11 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, NamedTuple, Self
+from typing import Literal, NamedTuple, Self
 
 from n5zarr.errors import N5UnrepresentableError
+from n5zarr.format.lenient_json import JSON
 from n5zarr.format.path import check_key, join
-
-if TYPE_CHECKING:
-    from n5zarr.format.lenient_json import JSON
 
 type ZarrFormat = Literal[2, 3]
 

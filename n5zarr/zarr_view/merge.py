@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from n5zarr.conventions.axis_names import AXES_KEY, XARRAY_KEY, derived_names, letters_of
 from n5zarr.conventions.model import numbers, texts
@@ -22,6 +22,7 @@ from n5zarr.format.attributes import (
     is_dataset,
     parse_attributes,
 )
+from n5zarr.format.lenient_json import JSON
 from n5zarr.format.order import AxisOrder, from_presented, to_c
 from n5zarr.format.raw_json import (
     RawObject,
@@ -43,12 +44,9 @@ from n5zarr.zarr_view.change import (
     Resized,
     WrittenFormat,
 )
+from n5zarr.zarr_view.from_zarr import Members
+from n5zarr.zarr_view.keys import ZarrFormat
 from n5zarr.zarr_view.record import Record, restore_attributes
-
-if TYPE_CHECKING:
-    from n5zarr.format.lenient_json import JSON
-    from n5zarr.zarr_view.from_zarr import Members
-    from n5zarr.zarr_view.keys import ZarrFormat
 
 _SPELLED = json.JSONEncoder(sort_keys=True).encode
 _AS_THEY_ARE = (None, "bool", "float16")  # recorded types whose datasets have the array's axes
@@ -352,8 +350,8 @@ def _with_names(
     if AXES_KEY not in given and AXES_KEY in users:
         raw.remove(AXES_KEY)  # presented to Zarr as dimension names, which have changed
         users.pop(AXES_KEY)
-        if _names_of(users, new.ndim) == names and not is_users:
-            return plain
+    if _names_of(users, new.ndim) == names and not is_users:
+        return plain
     return replace(record, dimension_names=names or [])
 
 

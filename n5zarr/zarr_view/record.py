@@ -33,14 +33,12 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from typing import TYPE_CHECKING, Self, cast
+from typing import Self, cast
 
 from n5zarr.errors import N5AttributesError, Problem
 from n5zarr.format.attributes import ZARR_KEY
-
-if TYPE_CHECKING:
-    from n5zarr.format.lenient_json import JSON
-    from n5zarr.zarr_view.keys import ZarrFormat
+from n5zarr.format.lenient_json import JSON
+from n5zarr.zarr_view.keys import ZarrFormat
 
 _TOKENS = {"NaN": float("nan"), "Infinity": float("inf"), "-Infinity": float("-inf")}
 

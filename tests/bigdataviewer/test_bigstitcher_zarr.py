@@ -198,7 +198,7 @@ def test_indices_choose_in_the_order_of_axes_by_name(tmp_path: Path) -> None:
     text = xml.read_text()
     for order in ("tczyx", "ctzyx", "xcyzt"):
         reorder(image, order)
-        for t, c in product((0, 1), (0, 1, 2)):
+        for t, c in ((0, 2), (1, 0), (1, 1)):
             new = f'path="s0-t2.zarr" indicies="{c} {t}"'
             xml.write_text(text.replace('path="s0-t2.zarr" indicies="0 0"', new))
             data: Any = n5zarr.open_bdv(xml)["s0/data"].sel(setup=0, timepoint=2)
@@ -293,7 +293,7 @@ def sync_list(store: Any, path: str) -> list[str]:
     return asyncio.run(listed())
 
 
-@pytest.mark.each_of(5)
+@pytest.mark.each_of(6)
 @pytest.mark.filterwarnings("ignore:Object at METADATA.ome.xml is not:UserWarning")
 def test_conversions_hold_the_same(xml: Path, n5_project: Path, tmp_path: Path) -> None:
     for name in ("o.zarr", "o.n5", "p.zarr"):

@@ -15,6 +15,7 @@ import xarray as xr
 
 import n5zarr
 from tests.memory import traced
+from tests.processes import METHOD
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -210,7 +211,8 @@ def test_loading_in_an_event_loop(xml: Path) -> None:
 @pytest.mark.parametrize("scheduler", ["threads", "processes", "synchronous"])
 def test_all_of_dasks_schedulers_read_it(xml: Path, scheduler: str, axis_order: Any) -> None:
     data: Any = n5zarr.open_bdv(xml, axis_order=axis_order)["s0/data"]
-    with dask.config.set(scheduler=scheduler, num_workers=2):
+    context = {"multiprocessing.context": METHOD}
+    with dask.config.set(context, scheduler=scheduler, num_workers=2):
         sums = data.astype("i8").sum("x").transpose(..., "z", "y").compute()
     np.testing.assert_array_equal(sums, VALUES.sum(-1, "i8"))
 

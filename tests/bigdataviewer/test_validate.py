@@ -219,17 +219,21 @@ EDITS: dict[str, tuple[str, str, str, str]] = {
 }  # fmt: skip
 
 
+@pytest.fixture(scope="module")
+def sample(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the XML of a copy, which each test of an edit writes anew."""
+    return copied(tmp_path_factory.mktemp("sample"))
+
+
 @pytest.mark.parametrize("edit", EDITS.values(), ids=EDITS)
-def test_a_problem_of_the_xml_is_named(edit: tuple[str, str, str, str], tmp_path: Path) -> None:
-    xml = copied(tmp_path)
+def test_a_problem_of_the_xml_is_named(edit: tuple[str, str, str, str], sample: Path) -> None:
     pattern, replacement, severity, text = edit
-    if pattern == "SpimData":
-        changed, n = xml.read_text().replace("SpimData", "Data"), 1
-    else:
-        changed, n = re.subn(pattern, replacement, xml.read_text(), count=1)
-    assert n == 1
-    xml.write_text(changed)
-    problems = found(xml)
+    n_edits = 0 if pattern == "SpimData" else 1  # 0: of the start and the end
+    text_of_sample = (SAMPLE / "dataset.xml").read_text()
+    changed, n = re.subn(pattern, replacement, text_of_sample, count=n_edits)
+    assert n == 2 - n_edits
+    sample.write_text(changed)
+    problems = found(sample)
     assert {each for each, _ in problems} == {severity}, problems
     assert any(re.search(text, said) for _, said in problems), problems
     assert len(problems) == 1 or edit is EDITS["missing view"], problems

@@ -1,10 +1,13 @@
-"""Two ways to read blocks."""
+"""Two ways to read blocks, and processes that have imported zarr and n5zarr."""
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING
 
 import pytest
+
+from tests.programs import Programs
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -17,3 +20,14 @@ def way(request: pytest.FixtureRequest) -> Iterator[str]:
         if request.param == "python":
             patch.setattr("n5zarr.fast.kernel.can_do", lambda dataset: False)
         yield str(request.param)
+
+
+@pytest.fixture(scope="session")
+def programs() -> Iterator[Programs]:
+    """Run programs in new processes, whose environment configures neither zarr nor n5zarr."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name in [name for name in os.environ if name.startswith(("ZARR_", "N5ZARR_"))]:
+            patch.delenv(name)
+        started = Programs("import gc, os, sys, numpy as np, zarr, n5zarr")
+    with started:
+        yield started

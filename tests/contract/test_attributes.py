@@ -201,15 +201,9 @@ def attributes_of(root: Path, path: str, zarr_format: Any = 3) -> str:
     """Return the attributes as text, so that NaN equals NaN, and 1 does not equal 1.0."""
     node = zarr.open(N5Store(root, zarr_format=zarr_format), path=path, mode="r")
     changed = (
-        "before",
-        "z",
-        "_ARRAY_DIMENSIONS",
-        "pixelResolution",
-        "transform",
-        "axes",
-        "units",
+        "before", "z", "_ARRAY_DIMENSIONS", "pixelResolution", "transform", "axes", "units",
         "resolution",
-    )
+    )  # fmt: skip
     return json.dumps({k: v for k, v in node.attrs.asdict().items() if k not in changed})
 
 

@@ -30,11 +30,8 @@ SIDECARS = Path(__file__).parents[1] / "data" / "sidecars"
 VALUES = np.arange(1, 5 * 7 + 1, dtype="u2").reshape(5, 7)
 CHUNKS = (2, 3)
 KEYS = {
-    "dimensions": [7, 5],
-    "blockSize": [3, 2],
-    "dataType": "uint16",
-    "compression": {"type": "raw"},
-}
+    "dimensions": [7, 5], "blockSize": [3, 2], "dataType": "uint16", "compression": {"type": "raw"},
+}  # fmt: skip
 TEXTS = ["copy", "{}", '{"name": "x"}', '{"n5": "4.0.0"}', "// none\n{}", json.dumps(KEYS)]
 
 
@@ -171,6 +168,7 @@ def test_a_dataset_with_a_document_of_zarr_stays_one(tmp_path: Path, zarr_format
     np.testing.assert_array_equal(n5zarr.open_array(tmp_path / "c.n5/v")[...], VALUES)
 
 
+@pytest.mark.filterwarnings("ignore:Endian.big is deprecated:DeprecationWarning")  # of zarr-n5
 @pytest.mark.parametrize("writer", ["n5zarr-0.1.0", "zarr-n5-0.3.1"])
 def test_documents_of_zarr_that_describe_blocks_of_n5_change_nothing(
     tmp_path: Path, writer: str

@@ -24,11 +24,14 @@ from n5zarr.storage.local import LocalFiles
 from n5zarr.storage.requests import Ends, Exists, Get, List, Stamp, Warn
 from n5zarr.tools.pyramid.methods import downsample
 from tests.contract.bigstitcher import write_project
+from tests.contract.stored import by_tensorstore
 from tests.contract.viewers import bigdataviewer, n5_universe, neuroglancer
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
+
+    from tests.programs import Programs
 
 # killed this often: many times with N5ZARR_KILLS=20
 KILLS = int(os.environ.get("N5ZARR_KILLS", "2"))
@@ -48,13 +51,6 @@ def placed(where: Path, data: np.ndarray, chunks: Sequence[int] = (8, 16, 16)) -
 
 def noise(shape: Sequence[int], dtype: str = "u2") -> np.ndarray:
     return np.random.default_rng(11).integers(0, 60000, shape).astype(dtype)
-
-
-def by_tensorstore(path: Path) -> np.ndarray:
-    """Read a dataset with tensorstore, in C order."""
-    kvstore = {"driver": "file", "path": str(path)}
-    opened = tensorstore.open({"driver": "n5", "kvstore": kvstore}, read=True).result()
-    return np.asarray(opened.read().result()).T
 
 
 def files_of(group: Path) -> dict[str, tuple[int, int, bytes]]:
@@ -303,20 +299,21 @@ n5zarr.build_pyramid(sys.argv[1], progress=progress, **options)
 """
 
 
-def kill(group: Path, after: float | None) -> None:
+def kill(programs: Programs, group: Path, after: float | None) -> None:
     """Build in a process that is killed after some seconds, or with None after some tasks."""
-    n_tasks = "7" if after is None else "-1"
-    command = [sys.executable, "-c", CHILD, str(group), n_tasks]
+    if after is None:
+        assert programs.run(CHILD, str(group), "7").returncode == -signal.SIGKILL
+        return
+    command = [sys.executable, "-c", CHILD, str(group), "-1"]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as child:
         assert child.stdin is not None
         assert child.stdout is not None
         child.stdout.readline()
         child.stdin.write(b"\n")
         child.stdin.flush()
-        if after is not None:
-            with suppress(subprocess.TimeoutExpired):  # killed at any moment, or done
-                child.wait(after)
-            child.send_signal(signal.SIGKILL)
+        with suppress(subprocess.TimeoutExpired):  # killed at any moment, or done
+            child.wait(after)
+        child.send_signal(signal.SIGKILL)
         assert child.wait() in (-signal.SIGKILL, 0)
 
 
@@ -339,12 +336,12 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> tuple[np.ndarray, P
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no SIGKILL")
 @pytest.mark.parametrize("turn", range(KILLS))
 def test_a_killed_run_is_resumed_and_no_finished_block_is_touched(
-    tmp_path: Path, undisturbed: tuple[np.ndarray, Path, float], turn: int
+    programs: Programs, tmp_path: Path, undisturbed: tuple[np.ndarray, Path, float], turn: int
 ) -> None:
     data, complete, took = undisturbed
     group = placed(tmp_path / "c.n5" / "em", data, (16, 16, 16))
     # the first one for certain in the middle of it
-    kill(group, random.Random().uniform(0, 2 * took) if turn else None)  # noqa: S311
+    kill(programs, group, random.Random().uniform(0, 2 * took) if turn else None)  # noqa: S311
     before = files_of(group)
     is_interrupted = "s1/n5zarr-incomplete.json" in before
     assert is_interrupted or turn > 0
@@ -510,6 +507,16 @@ def test_a_run_ends_when_another_one_begins(tmp_path: Path) -> None:
 # --------------------------------------------------------------------- mistakes, memory, workers
 
 
+@pytest.fixture(scope="module")
+def several(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    where = tmp_path_factory.mktemp("several") / "c.n5"
+    placed(where / "em", noise((9, 31, 67)))
+    n5zarr.create_array(where / "raw", data=noise((3, 5)))
+    n5zarr.create_array(where / "text" / "s0", data=np.array(["a", "bc"], object), dtype="string")
+    n5zarr.create_array(where / "empty" / "s0", shape=(0, 5), dtype="u1")
+    return where
+
+
 @pytest.mark.parametrize(
     ("path", "options", "message"),
     [
@@ -537,17 +544,12 @@ def test_a_run_ends_when_another_one_begins(tmp_path: Path) -> None:
     ],
 )
 def test_mistakes_are_told_before_anything_is_written(
-    tmp_path: Path, path: str, options: Any, message: str
+    several: Path, path: str, options: Any, message: str
 ) -> None:
-    where = tmp_path / "c.n5"
-    placed(where / "em", noise((9, 31, 67)))
-    n5zarr.create_array(where / "raw", data=noise((3, 5)))
-    n5zarr.create_array(where / "text" / "s0", data=np.array(["a", "bc"], object), dtype="string")
-    n5zarr.create_array(where / "empty" / "s0", shape=(0, 5), dtype="u1")
-    before = content(where)
+    before = content(several)
     with pytest.raises((n5zarr.N5Error, FileNotFoundError), match=message):
-        n5zarr.build_pyramid(where, path, **options)
-    assert content(where) == before
+        n5zarr.build_pyramid(several, path, **options)
+    assert content(several) == before
 
 
 def test_a_small_image_needs_no_levels(tmp_path: Path) -> None:

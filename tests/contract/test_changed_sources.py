@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
-import tensorstore
 import zarr
 
 import n5zarr
 from n5zarr.errors import N5Error
+from tests.contract.stored import write_by_tensorstore
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -46,12 +46,7 @@ def values(seed: int) -> np.ndarray:
 
 def write_n5(path: Path, data: np.ndarray) -> None:
     """Write raw blocks, whose sizes do not tell other values, by tensorstore."""
-    metadata = {
-        "dimensions": [*data.shape[::-1]], "blockSize": [*BLOCKS[::-1]],
-        "dataType": str(data.dtype), "compression": {"type": "raw"},
-    }  # fmt: skip
-    spec = {"driver": "n5", "kvstore": {"driver": "file", "path": str(path)}, "metadata": metadata}
-    tensorstore.open(spec, open=True, create=True).result()[...] = data.transpose()
+    write_by_tensorstore(path, data, BLOCKS, "raw")
 
 
 def write_zarr(path: Path, data: np.ndarray) -> None:

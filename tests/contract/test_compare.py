@@ -33,7 +33,7 @@ def copied(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
             attributes = node.attrs.asdict()
             zarr.from_array(
                 target.store, name=name, data=node, zarr_format=request.param,
-                chunks=(7, 11, 13), attributes=attributes,
+                chunks=(14, 22, 26), attributes=attributes,
             )  # fmt: skip
         else:
             target.create_group(name, attributes=node.attrs.asdict())

@@ -5,7 +5,6 @@ What is written is read by tensorstore, and by zarr in a process that cannot imp
 
 from __future__ import annotations
 
-import hashlib
 import io
 import json
 import os
@@ -13,8 +12,6 @@ import random
 import shutil
 import signal
 import struct
-import subprocess
-import sys
 from collections import defaultdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -42,6 +39,7 @@ from n5zarr.errors import (
 )
 from n5zarr.tools.convert.target import ZarrTarget
 from tests.command import CliRunner
+from tests.contract.stored import by_tensorstore, contents, write_by_tensorstore
 from tests.programs import Programs
 
 if TYPE_CHECKING:
@@ -139,18 +137,12 @@ def test_every_compression_becomes_one_that_zarr_alone_reads(
         assert sums[f"{out}:{dataset['path']}"] == dataset["sha256"], dataset["path"]
 
 
-def tensorstore_values(path: Path) -> np.ndarray:
-    kvstore = {"driver": "file", "path": f"{path}/"}
-    found = ts.open({"driver": "n5", "kvstore": kvstore}).result()
-    return np.asarray(found.read().result()).T
-
-
 @pytest.mark.parametrize("options", [{}, {"compression": "zstd"}, {"chunks": (7, 11, 13)}], ids=str)
 def test_n5_becomes_n5_that_tensorstore_reads(options: dict[str, Any], tmp_path: Path) -> None:
     done = n5zarr.convert(SAMPLE, tmp_path / "out.n5", verify=True, **options)
     for array in done.arrays:
-        wanted = tensorstore_values(SAMPLE / array.path)
-        np.testing.assert_array_equal(tensorstore_values(tmp_path / "out.n5" / array.path), wanted)
+        wanted = by_tensorstore(SAMPLE / array.path)
+        np.testing.assert_array_equal(by_tensorstore(tmp_path / "out.n5" / array.path), wanted)
 
 
 def test_containers_are_copied_byte_for_byte(tmp_path: Path) -> None:
@@ -189,15 +181,7 @@ def volume(tmp_path: Path) -> tuple[Path, np.ndarray]:
     """Write a dataset of 17 x 23 x 31 in blocks of 5 x 7 x 11 with tensorstore: padded edges."""
     values = np.random.default_rng(5).integers(0, 60000, (17, 23, 31), "u2")
     path = tmp_path / "in.n5" / "v"
-    spec = {
-        "driver": "n5",
-        "kvstore": {"driver": "file", "path": f"{path}/"},
-        "metadata": {
-            "dimensions": [31, 23, 17], "blockSize": [11, 7, 5], "dataType": "uint16",
-            "compression": {"type": "gzip", "level": 3},
-        },
-    }  # fmt: skip
-    ts.open(spec, create=True).result().write(values.T).result()
+    write_by_tensorstore(path, values, (5, 7, 11), {"type": "gzip", "level": 3})
     return path, values
 
 
@@ -247,7 +231,7 @@ def test_chunks_of_zarr_are_passed_through_into_n5(codec: Any, tmp_path: Path) -
     assert done.arrays[0].way == "chunks"
     chunk = (tmp_path / "in.zarr/c/1/1/2").read_bytes()
     assert (tmp_path / "out.n5/v/2/1/1").read_bytes()[HEADER:] == chunk
-    np.testing.assert_array_equal(tensorstore_values(tmp_path / "out.n5/v"), values)
+    np.testing.assert_array_equal(by_tensorstore(tmp_path / "out.n5/v"), values)
 
 
 @pytest.mark.each_of(3)
@@ -390,7 +374,7 @@ def test_verify_tells_values_that_differ(tmp_path: Path, monkeypatch: pytest.Mon
 N_KILLS = int(os.environ.get("N5ZARR_KILLS", "1"))
 # ends itself at the n-th step: a file of chunks that is opened or renamed, or a task that is done
 CONVERT = """
-import os, signal, sys, n5zarr
+import signal
 source, out, options, left = sys.argv[1], sys.argv[2], eval(sys.argv[3]), int(sys.argv[4])
 def step(*_):
     global left
@@ -424,14 +408,6 @@ def states(folder: Path) -> dict[Path, tuple[int, int]]:
     return {f: (f.stat().st_ino, f.stat().st_mtime_ns) for f in folder.rglob("*")}
 
 
-def contents(folder: Path) -> dict[str, str]:
-    return {
-        file.relative_to(folder).as_posix(): hashlib.sha256(file.read_bytes()).hexdigest()
-        for file in folder.rglob("*")
-        if file.is_file()
-    }
-
-
 @pytest.mark.each_of(8)
 @pytest.mark.parametrize(
     ("suffix", "options"),
@@ -447,6 +423,7 @@ def contents(folder: Path) -> dict[str, str]:
 def test_a_killed_run_goes_on_where_it_stopped(
     suffix: str,
     options: dict[str, Any],
+    programs: Programs,
     tmp_path: Path,
     record_property: Callable[[str, object], None],
 ) -> None:
@@ -462,7 +439,7 @@ def test_a_killed_run_goes_on_where_it_stopped(
     for k in range(N_KILLS):
         out = tmp_path / f"out{k}.{suffix}"
         arguments = [str(source), str(out), repr(options), str(numbers.randrange(1, n_steps))]
-        killed = subprocess.run([sys.executable, "-c", CONVERT, *arguments], check=False)
+        killed = programs.run(CONVERT, *arguments)
         assert killed.returncode == -signal.SIGKILL
         before = files_of(out)
         # which is the first file, and may itself have been cut
@@ -639,13 +616,9 @@ def test_chunks_of_a_fill_value_are_left_out_of_zarr(tmp_path: Path) -> None:
     values = np.full((7, 11), 5, "u2")
     values[5, 9] = 6
     array: Any = zarr.create_array(
-        n5zarr.N5Store(tmp_path / "a.n5"),
-        name="a",
-        shape=(7, 11),
-        chunks=(2, 3),
-        dtype="u2",
+        n5zarr.N5Store(tmp_path / "a.n5"), name="a", shape=(7, 11), chunks=(2, 3), dtype="u2",
         fill_value=5,
-    )
+    )  # fmt: skip
     array[...] = values
     n5zarr.convert(tmp_path / "a.n5", tmp_path / "a.zarr", chunks=(4, 6), verify=True)
     copy: Any = zarr.open_array(tmp_path / "a.zarr", path="a", mode="r")
@@ -673,7 +646,7 @@ def test_blocks_of_jpeg_become_gzip_where_they_change(tmp_path: Path) -> None:
     document = json.loads((tmp_path / "b.n5/a/attributes.json").read_bytes())
     assert document["compression"]["type"] == "gzip"
     assert document["blockSize"] == [2, 3]
-    np.testing.assert_array_equal(tensorstore_values(tmp_path / "b.n5/a"), decoded)
+    np.testing.assert_array_equal(by_tensorstore(tmp_path / "b.n5/a"), decoded)
 
 
 def test_what_only_n5_or_local_files_have_is_refused_elsewhere(tmp_path: Path) -> None:
@@ -700,7 +673,7 @@ def test_hdf5_becomes_n5(tmp_path: Path) -> None:
         file["g/names"] = np.array(["ä", "b"], object)
         file["g/flags"] = np.array([True, False, True])
     n5zarr.convert(tmp_path / "in.h5/g/raw", tmp_path / "a.n5/em/s0", verify=True)
-    np.testing.assert_array_equal(tensorstore_values(tmp_path / "a.n5/em/s0"), values)
+    np.testing.assert_array_equal(by_tensorstore(tmp_path / "a.n5/em/s0"), values)
     document = json.loads((tmp_path / "a.n5/em/s0/attributes.json").read_bytes())
     assert document["resolution"] == [40.0, 4.0, 4.0]
     assert document["blockSize"] == [7, 6, 5]
@@ -716,7 +689,7 @@ def test_tiff_becomes_n5_with_its_pixel_sizes(tmp_path: Path) -> None:
     units = {"PhysicalSizeXUnit": "µm", "PhysicalSizeYUnit": "µm", "PhysicalSizeZUnit": "nm"}
     tifffile.imwrite(tmp_path / "a.ome.tif", values, metadata={"axes": "ZCYX", **sizes, **units})
     n5zarr.convert(tmp_path / "a.ome.tif", tmp_path / "a.n5/v", verify=True)
-    np.testing.assert_array_equal(tensorstore_values(tmp_path / "a.n5/v"), values)
+    np.testing.assert_array_equal(by_tensorstore(tmp_path / "a.n5/v"), values)
     geometry = n5zarr.geometry(tmp_path / "a.n5/v")
     assert geometry.names == ("z", "c", "y", "x")
     assert n5zarr.open_array(tmp_path / "a.n5/v").chunks == (7, 1, 101, 67)  # one channel each
@@ -725,7 +698,7 @@ def test_tiff_becomes_n5_with_its_pixel_sizes(tmp_path: Path) -> None:
     for z in range(5):
         tifffile.imwrite(tmp_path / f"stack/{z:03}.tif", values[z, 0])
     n5zarr.convert(tmp_path / "stack/*.tif", tmp_path / "b.n5/v")
-    np.testing.assert_array_equal(tensorstore_values(tmp_path / "b.n5/v"), values[:5, 0])
+    np.testing.assert_array_equal(by_tensorstore(tmp_path / "b.n5/v"), values[:5, 0])
 
 
 def test_levels_of_an_ome_tiff_line_up(tmp_path: Path) -> None:
@@ -764,7 +737,7 @@ def test_images_of_one_tiff_keep_apart(tmp_path: Path) -> None:
             file.write(image, metadata={"axes": "YX", "Name": name}, photometric="minisblack")
     n5zarr.convert(tmp_path / "a.ome.tif", tmp_path / "a.n5", verify=True)
     for name, image in zip(("a_b", "a_b_1", "image2", "a_b_3"), images, strict=True):
-        np.testing.assert_array_equal(tensorstore_values(tmp_path / "a.n5" / name), image)
+        np.testing.assert_array_equal(by_tensorstore(tmp_path / "a.n5" / name), image)
 
 
 def test_what_is_no_tiff_is_refused(tmp_path: Path) -> None:
@@ -843,9 +816,7 @@ def test_datasets_get_other_blocks_in_place(mine: Path) -> None:
             min(n, s) for n, s in zip((13, 11, 7), document["dimensions"], strict=True)
         ]
         assert document["compression"]["type"] == "zstd"
-        np.testing.assert_array_equal(
-            tensorstore_values(mine / name), tensorstore_values(SAMPLE / name)
-        )
+        np.testing.assert_array_equal(by_tensorstore(mine / name), by_tensorstore(SAMPLE / name))
     after = contents(mine)
     assert {n: s for n, s in after.items() if not n.startswith("em/s")} == {
         n: s for n, s in before.items() if not n.startswith("em/s")
@@ -872,9 +843,7 @@ def test_a_killed_rechunk_loses_nothing(
     n5zarr.rechunk(mine, "em", chunks=9, resume=True)
     for name in ("em/s0", "em/s1", "em/s2"):
         assert n5zarr.open_array(mine, path=name).chunks == (9, 9, 9)
-        np.testing.assert_array_equal(
-            tensorstore_values(mine / name), tensorstore_values(SAMPLE / name)
-        )
+        np.testing.assert_array_equal(by_tensorstore(mine / name), by_tensorstore(SAMPLE / name))
 
 
 def test_a_dataset_that_holds_other_nodes_is_not_replaced(mine: Path) -> None:

@@ -29,6 +29,7 @@ from n5zarr.errors import (
     N5UnsupportedError,
     N5Warning,
 )
+from tests.contract.stored import by_tensorstore, contents
 from tests.remote import servers
 
 if TYPE_CHECKING:
@@ -37,17 +38,6 @@ if TYPE_CHECKING:
 SAMPLE = Path(n5zarr.sample_path())
 COOKBOOK = Path(__file__).parents[2] / "docs" / "cookbook.md"
 VALUES = np.arange(1, 144, dtype="u2").reshape(11, 13)
-
-
-def tensorstore_values(path: Path) -> np.ndarray[Any, Any]:
-    """Read a dataset with tensorstore, in C order."""
-    spec = {"driver": "n5", "kvstore": {"driver": "file", "path": str(path)}}
-    values: np.ndarray[Any, Any] = ts.open(spec).result().read().result()
-    return values.T
-
-
-def files_in(folder: Path) -> dict[str, bytes]:
-    return {str(f.relative_to(folder)): f.read_bytes() for f in folder.rglob("*") if f.is_file()}
 
 
 # ------------------------------------------------------- the destination is, or holds, the source
@@ -92,11 +82,11 @@ def test_a_source_is_never_overwritten_by_itself(
     monkeypatch.chdir(tmp_path)
     make(tmp_path)
     (tmp_path / "link.zarr").symlink_to("a.zarr")
-    before = files_in(tmp_path)
+    before = contents(tmp_path)
     one, other = (text.format(here=tmp_path) for text in (source, destination))
     with pytest.raises(N5UnrepresentableError, match="expected a location outside the source"):
         n5zarr.convert(one, other, chunks=4, overwrite=True)
-    assert files_in(tmp_path) == before
+    assert contents(tmp_path) == before
 
 
 @pytest.mark.parametrize(
@@ -119,10 +109,10 @@ def test_a_source_behind_another_store_is_never_overwritten_by_itself(
 ) -> None:
     shutil.copytree(SAMPLE, tmp_path / "a.n5")
     source = location(tmp_path)
-    before = files_in(tmp_path)
+    before = contents(tmp_path)
     with pytest.raises(N5UnrepresentableError, match="expected a location outside the source"):
         n5zarr.convert(source, tmp_path / destination, overwrite=True)
-    assert files_in(tmp_path) == before
+    assert contents(tmp_path) == before
 
 
 def test_an_archive_in_the_destination_is_not_overwritten(tmp_path: Path) -> None:
@@ -165,7 +155,7 @@ def test_datasets_of_hdf5_are_copied_under_all_their_names(tmp_path: Path) -> No
         n5zarr.convert(tmp_path / "a.h5", tmp_path / "a.n5")
     assert [str(each.message).split(": ")[1] for each in told] == ["nothing", "g/above"]
     for name in ("raw", "g/hard", "g/soft", "g/external"):
-        np.testing.assert_array_equal(tensorstore_values(tmp_path / "a.n5" / name), VALUES)
+        np.testing.assert_array_equal(by_tensorstore(tmp_path / "a.n5" / name), VALUES)
     document = json.loads((tmp_path / "a.n5/raw/attributes.json").read_bytes())
     assert document["pairs"] == [[1, "x"]]
     assert not document.keys() & {"one", "some"}
@@ -185,7 +175,7 @@ def test_a_file_that_has_changed_is_read_anew(
     for values in (VALUES, VALUES[:7, :5] + 1):
         write(tmp_path / name, values)  # HDF5 refuses where the file is still open
         n5zarr.convert(tmp_path / name / inner, tmp_path / "a.n5", overwrite=True)
-        np.testing.assert_array_equal(tensorstore_values(tmp_path / "a.n5"), values)
+        np.testing.assert_array_equal(by_tensorstore(tmp_path / "a.n5"), values)
 
 
 # --------------------------------------------------------------- what is not stored, or not listed
@@ -265,10 +255,10 @@ def test_a_wrong_option_removes_nothing(
     options: dict[str, Any], message: str, tmp_path: Path
 ) -> None:
     out = Path(shutil.copytree(SAMPLE, tmp_path / "out.n5"))
-    before = files_in(out)
+    before = contents(out)
     with pytest.raises(N5Error, match=message):
         n5zarr.convert(SAMPLE / "em", out, overwrite=True, **options)
-    assert files_in(out) == before
+    assert contents(out) == before
 
 
 @pytest.mark.parametrize(
@@ -285,10 +275,10 @@ def test_nothing_is_written_where_no_program_finds_it(
 ) -> None:
     make_zarr(tmp_path)
     shutil.copytree(SAMPLE, tmp_path / "a.n5")
-    before = files_in(tmp_path)
+    before = contents(tmp_path)
     with pytest.raises(N5UnrepresentableError, match=message):
         n5zarr.convert(SAMPLE / "em/s1", tmp_path / destination, **options)
-    assert files_in(tmp_path) == before
+    assert contents(tmp_path) == before
 
 
 def test_a_dry_run_tells_that_the_destination_exists(tmp_path: Path) -> None:
@@ -313,16 +303,16 @@ def test_a_run_does_not_finish_what_another_one_has_begun_anew(tmp_path: Path) -
     assert not (out / "zarr.json").exists()
     n5zarr.convert(SAMPLE / "em", out, chunks=16, resume=True)
     read: Any = zarr.open_array(out, path="s0", mode="r")
-    np.testing.assert_array_equal(read[...], tensorstore_values(SAMPLE / "em/s0"))
+    np.testing.assert_array_equal(read[...], by_tensorstore(SAMPLE / "em/s0"))
 
 
 def test_a_read_only_destination_is_refused(tmp_path: Path) -> None:
     make_zarr(tmp_path)
-    before = files_in(tmp_path)
+    before = contents(tmp_path)
     kept = LocalStore(tmp_path / "a.zarr", read_only=True)
     with pytest.raises(N5UnsupportedError, match="got a read-only one"):
         n5zarr.convert(SAMPLE, kept, to="zarr", overwrite=True)
-    assert files_in(tmp_path) == before
+    assert contents(tmp_path) == before
     with pytest.raises(N5UnsupportedError, match="got an archive"):
         n5zarr.convert(SAMPLE, ZipStore(tmp_path / "a.zip", mode="w"), to="zarr")
 
@@ -375,9 +365,7 @@ def test_a_killed_rechunk_is_finished_before_another_one(
         n5zarr.rechunk(mine, path, **options)
     n5zarr.rechunk(mine, "em", chunks=9, resume=True)
     for name in ("em/s0", "em/s1", "em/s2", "labels/s0"):
-        np.testing.assert_array_equal(
-            tensorstore_values(mine / name), tensorstore_values(SAMPLE / name)
-        )
+        np.testing.assert_array_equal(by_tensorstore(mine / name), by_tensorstore(SAMPLE / name))
     assert [file.name for file in mine.parent.iterdir()] == ["mine.n5"]
 
 
@@ -395,9 +383,7 @@ def test_two_runs_of_rechunk_in_one_container_do_not_disturb_each_other(mine: Pa
     assert refused == ["option"]
     assert [array.chunks for array in done.arrays] == [(9, 9, 9)] * 3
     for name in ("em/s0", "em/s1", "em/s2", "labels/s0"):
-        np.testing.assert_array_equal(
-            tensorstore_values(mine / name), tensorstore_values(SAMPLE / name)
-        )
+        np.testing.assert_array_equal(by_tensorstore(mine / name), by_tensorstore(SAMPLE / name))
     assert [file.name for file in mine.parent.iterdir()] == ["mine.n5"]
 
 
@@ -418,10 +404,10 @@ def test_a_rechunked_dataset_does_not_say_that_it_is_a_container(mine: Path) -> 
 def test_a_dataset_behind_a_link_is_not_replaced(mine: Path) -> None:
     elsewhere = (mine / "em/s0").rename(mine.parent / "elsewhere")
     (mine / "em/s0").symlink_to(elsewhere)
-    before = files_in(mine.parent)
+    before = contents(mine.parent)
     with pytest.raises(N5UnsupportedError, match="expected a directory, got a link"):
         n5zarr.rechunk(mine, "em", chunks=9)
-    assert files_in(mine.parent) == before
+    assert contents(mine.parent) == before
 
 
 def test_a_missing_package_is_told_before_anything_is_removed(
@@ -462,12 +448,12 @@ def test_a_missing_package_of_the_source_is_told_before_anything_is_removed(
         tmp_path / "a.zarr", name="x", data=data, chunks=(4, 5), compressors=LZ4(), zarr_format=2
     )
     n5zarr.convert(SAMPLE / "em/s2", tmp_path / destination)
-    before = files_in(tmp_path)
+    before = contents(tmp_path)
     with monkeypatch.context() as without:
         without.setitem(sys.modules, "lz4.block", None)
         with pytest.raises(N5MissingDependencyError, match="lz4"):
             n5zarr.convert(tmp_path / source, tmp_path / destination, overwrite=True, **options)
-        assert files_in(tmp_path) == before
+        assert contents(tmp_path) == before
         n5zarr.convert(tmp_path / "lz4.n5", tmp_path / "same.n5")  # blocks stay as they are
     np.testing.assert_array_equal(n5zarr.open_array(tmp_path / "same.n5/x")[...], data)
 
@@ -483,13 +469,13 @@ def test_a_group_of_the_other_format_takes_no_copy(
     zarr.open_group(tmp_path / "a.zarr", path="g", mode="w", zarr_format=zarr_format)
     (tmp_path / "a.zarr/.zgroup").unlink(missing_ok=True)
     (tmp_path / "a.zarr/zarr.json").unlink(missing_ok=True)
-    before = files_in(tmp_path)
+    before = contents(tmp_path)
     with pytest.raises(
         N5UnrepresentableError, match="expected groups of its format above it"
     ) as err:
         n5zarr.convert(SAMPLE / "em/s1", tmp_path / "a.zarr/g/inner", to=to)
     assert got in str(err.value)
-    assert files_in(tmp_path) == before
+    assert contents(tmp_path) == before
 
 
 @pytest.mark.parametrize("name", ["img.czi", "img.lif", "img.nd2", "img.jpg", "img"])

@@ -66,14 +66,8 @@ def test_it_is_what_the_engine_opens(codecs: Any) -> None:
         xr.testing.assert_identical(opened(store, group=group).load(), expected)
     tree = xr.open_datatree(store, engine="zarr")
     assert sorted(tree.groups) == [
-        "/",
-        "/em",
-        "/em/s0",
-        "/em/s1",
-        "/em/s2",
-        "/labels",
-        "/labels/s0",
-    ]
+        "/", "/em", "/em/s0", "/em/s1", "/em/s2", "/labels", "/labels/s0",
+    ]  # fmt: skip
 
 
 def test_the_hierarchy_is_consistent() -> None:

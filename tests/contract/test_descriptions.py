@@ -96,13 +96,10 @@ def test_the_url_store_itself_shows_no_secret() -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "s3://bucket/what?/a:b@c.n5",
-        "abfs://container@account.dfs.core.windows.net/a.n5",
-        "memory://140278809250176",
-        "https://host:8000/a@b.n5",
-        "https://[::1]:8000/a.n5",
+        "s3://bucket/what?/a:b@c.n5", "abfs://container@account.dfs.core.windows.net/a.n5",
+        "memory://140278809250176", "https://host:8000/a@b.n5", "https://[::1]:8000/a.n5",
     ],
-)
+)  # fmt: skip
 def test_text_without_secrets_stays(text: str) -> None:
     assert without_secrets(text) == text
 

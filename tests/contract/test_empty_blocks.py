@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-import tensorstore as ts
 import zarr
 from zarr.storage import LocalStore, MemoryStore
 
@@ -26,6 +25,7 @@ from n5zarr.fast import kernel
 from n5zarr.storage.requests import Get
 from n5zarr.tools import rewriting
 from tests.command import CliRunner
+from tests.contract.stored import by_tensorstore, contents, write_by_tensorstore
 
 JAVA = Path(__file__).parents[1] / "data" / "java"
 SHAPE = (7, 11, 13)
@@ -38,19 +38,7 @@ def blocks_of(root: Path, path: str) -> set[str]:
 
 def write(root: Path, path: str, data: np.ndarray) -> None:
     """Write with tensorstore, which stores every block when asked to."""
-    spec: dict[str, Any] = {
-        "driver": "n5",
-        "kvstore": f"file://{root}/{path}/",
-        "metadata": {
-            "dimensions": list(data.shape),
-            "blockSize": [3, 4, 5],
-            "dataType": data.dtype.name,
-            "compression": {"type": "gzip"},
-        },
-        "store_data_equal_to_fill_value": True,
-        "create": True,
-    }
-    ts.open(spec).result().write(data).result()
+    write_by_tensorstore(root / path, data.T, (5, 4, 3), store_data_equal_to_fill_value=True)
 
 
 def sparse(dtype: str) -> np.ndarray:
@@ -83,8 +71,7 @@ def test_only_blocks_of_zeros_go(tmp_path: Path, dtype: str) -> None:
     directories = [d for d in (root / "x").rglob("*") if d.is_dir()]
     assert done.n_directories == 3 + 9 - len(directories)
     assert all(any(d.iterdir()) for d in directories)
-    read = ts.open({"driver": "n5", "kvstore": f"file://{root}/x/"}).result().read().result()
-    np.testing.assert_array_equal(read, data)
+    np.testing.assert_array_equal(by_tensorstore(root / "x").T, data)
 
 
 def test_minus_zero_and_what_lies_beyond_the_end_stay(tmp_path: Path) -> None:
@@ -99,14 +86,9 @@ def test_minus_zero_and_what_lies_beyond_the_end_stay(tmp_path: Path) -> None:
 def test_the_fill_value_is_that_of_the_array(tmp_path: Path) -> None:
     store = N5Store(tmp_path / "a.n5")
     made = zarr.create_array(
-        store,
-        name="x",
-        shape=(7, 5),
-        chunks=(3, 2),
-        dtype="c8",
-        fill_value=complex(1, float("nan")),
-        config={"write_empty_chunks": True},
-    )
+        store, name="x", shape=(7, 5), chunks=(3, 2), dtype="c8",
+        fill_value=complex(1, float("nan")), config={"write_empty_chunks": True},
+    )  # fmt: skip
     made[...] = complex(1, float("nan"))
     made[0, 0] = 0
     made[6, 4] = 0  # a block of one element
@@ -191,10 +173,10 @@ def test_text_and_damaged_blocks_are_not_removed(tmp_path: Path) -> None:
     for name in ("strings.n5", "labels.n5", "varlen.n5"):
         root = tmp_path / name
         shutil.copytree(JAVA / name, root)
-        files = {f: f.read_bytes() for f in root.rglob("*") if f.is_file()}
+        files = contents(root)
         done = n5zarr.remove_empty_blocks(root)
         assert done.n_removed == 0
-        assert {f: f.read_bytes() for f in root.rglob("*") if f.is_file()} == files
+        assert contents(root) == files
         said = " ".join(map(str, done.problems))
         assert ("u16: block 0/0: block header" in said) == (name == "varlen.n5")
 

@@ -23,8 +23,9 @@ from zarr.storage import FsspecStore, LoggingStore, MemoryStore, ObjectStore, Wr
 
 import n5zarr
 from n5zarr import CacheOptions, N5Store
+from n5zarr.fast import batches
 from n5zarr.servers import object_store
-from n5zarr.storage import key_locks, threads
+from n5zarr.storage import key_locks, services, threads
 from tests.waiting import PATIENCE, wait_until
 
 if TYPE_CHECKING:
@@ -34,7 +35,8 @@ if TYPE_CHECKING:
     from zarr.abc.store import Store
 
 NUMBERS = count()
-SHAPE, CHUNKS = (3, 211, 307), (2, 101, 149)  # more than what is decoded at once
+SHAPE, CHUNKS = (3, 53, 79), (2, 26, 37)
+FEW_BYTES = 2**9  # less than any block has: what is decoded at once
 VALUES = np.random.default_rng(0).integers(0, 60_000, SHAPE, "u2")
 WORDS = np.array([f"word {n % 977}" for n in range(7 * 1009)], object).reshape(7, 1009)
 
@@ -58,12 +60,12 @@ STORES: dict[str, Callable[[Path], Store]] = {
 }
 WAYS: dict[str, dict[str, Any]] = {
     "large": {"shape": SHAPE, "chunks": CHUNKS, "dtype": "u2"},
-    "small": {"shape": SHAPE, "chunks": (2, 37, 61), "dtype": "u2"},
+    "small": {"shape": SHAPE, "chunks": (2, 9, 16), "dtype": "u2"},
     "coded": {
         "shape": SHAPE, "chunks": CHUNKS, "dtype": "u2", "serializer": BytesCodec(endian="little"),
     },
     "filters": {"shape": SHAPE, "chunks": CHUNKS, "dtype": "u2", "filters": Delta(dtype="<u2")},
-    "shards": {"shape": SHAPE, "chunks": (2, 53, 61), "shards": (2, 106, 183), "dtype": "u2"},
+    "shards": {"shape": SHAPE, "chunks": (2, 13, 16), "shards": (2, 26, 48), "dtype": "u2"},
     "structures": {"shape": SHAPE, "chunks": CHUNKS, "dtype": [("a", "<u2"), ("b", "<f8")]},
     "text": {"shape": WORDS.shape, "chunks": (5, 211), "dtype": str},
 }  # fmt: skip
@@ -84,6 +86,8 @@ def places(monkeypatch: pytest.MonkeyPatch) -> deque[bool]:
 
         return call
 
+    monkeypatch.setattr(batches, "_FEW_SLOW_BYTES", FEW_BYTES)
+    monkeypatch.setattr(services, "_FEW_BYTES", FEW_BYTES)
     for name in ("compress", "decompress", "BZ2Decompressor"):
         monkeypatch.setattr(bz2, name, noting(getattr(bz2, name)))
     return found
@@ -99,6 +103,7 @@ def values_of(way: str) -> np.ndarray:
     return made
 
 
+@pytest.mark.each_of(5)
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("kind", STORES)
 def test_codecs_never_run_on_the_event_loop(
@@ -138,11 +143,11 @@ def slow(monkeypatch: pytest.MonkeyPatch) -> None:
     compress = bz2.compress
 
     def slowly(*args: Any) -> bytes:
-        time.sleep(0.7)
+        time.sleep(0.35)
         return compress(*args)
 
     monkeypatch.setattr(bz2, "compress", slowly)
-    monkeypatch.setattr(key_locks, "_BLOCKED", 0.2)
+    monkeypatch.setattr(key_locks, "_BLOCKED", 0.1)
 
 
 @pytest.mark.usefixtures("slow")

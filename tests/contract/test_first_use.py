@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 from textwrap import dedent, indent
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +13,12 @@ import zarr
 import n5zarr
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
+
+    from tests.programs import Programs
+
+    type Run = Callable[..., str]
 
 SUM = 595  # of range(35)
 READ = "print(zarr.open_array(n5zarr.N5Store(sys.argv[1]), path='a', mode='r')[...].sum())"
@@ -26,51 +29,40 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Hold the same array as N5 and as Zarr."""
     folder = tmp_path_factory.mktemp("first")
     values = np.arange(35, dtype="u2").reshape(5, 7)
-    for make in (n5zarr.create_array, zarr.create_array):
-        where: Any = {"path": "a"} if make is n5zarr.create_array else {"name": "a"}
-        made: Any = make(
-            folder / f"{make.__module__.partition('.')[0]}.n5",
-            shape=(5, 7),
-            chunks=(3, 4),
-            dtype="u2",
-            **where,
-        )
-        made[...] = values
+    n5zarr.create_array(folder / "n5zarr.n5", path="a", data=values, chunks=(3, 4))
+    zarr.create_array(folder / "zarr.n5", name="a", data=values, chunks=(3, 4))
     return folder
 
 
-def run(code: str, folder: Path) -> str:
+@pytest.fixture
+def run(folder: Path, programs: Programs) -> Run:
     """Run a program in a new process; it has the container, and the same as Zarr."""
-    command = [sys.executable, "-c", "import gc, sys, zarr, n5zarr\n" + dedent(code)]
-    done = subprocess.run(
-        [*command, str(folder / "n5zarr.n5"), str(folder / "zarr.n5")],
-        env={k: v for k, v in os.environ.items() if not k.startswith(("ZARR_", "N5ZARR_"))},
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    assert not done.stderr
-    return done.stdout
+    environment = {k: v for k, v in os.environ.items() if not k.startswith(("ZARR_", "N5ZARR_"))}
+
+    def run(code: str, there: Path = folder) -> str:
+        places = str(there / "n5zarr.n5"), str(there / "zarr.n5")
+        done = programs.run(dedent(code), *places, environment=environment)
+        assert done.returncode == 0, done.stderr
+        assert not done.stderr
+        return done.stdout
+
+    return run
 
 
-def test_an_array_of_zarr_needs_no_store_of_n5zarr(folder: Path) -> None:
+def test_an_array_of_zarr_needs_no_store_of_n5zarr(run: Run) -> None:
     code = """
         array = zarr.open_array(sys.argv[2], path="a", mode="r")
         total = int(array[...].sum())
         own = sorted(name for name in sys.modules if name.startswith("n5zarr."))
         print(total, *own)
     """
-    modules = ["fast", "fast.chunk_updates", "fast.pipeline", "fast.turns", "errors"]
-    modules += ["rooms", "cores", "_zarr", "fast.workers"]
-    modules += ["storage", "storage.ending", "storage.threads"]
-    total, *own = run(code, folder).split()
+    modules = ["errors", "rooms", "fast", "fast.default"]
+    total, *own = run(code).split()
     assert total == str(SUM)
     assert set(own) == {f"n5zarr.{name}" for name in modules}
 
 
-def test_the_store_alone_reads_no_blocks(folder: Path) -> None:
+def test_the_store_alone_reads_no_blocks(run: Run) -> None:
     """The module that reads blocks is imported as an array is opened, not as it is read."""
     code = """
         store = n5zarr.N5Store(sys.argv[1])
@@ -82,9 +74,9 @@ def test_the_store_alone_reads_no_blocks(folder: Path) -> None:
         ours = ("n5zarr.arrays", "n5zarr.fast")
         print(*(name for name in {*sys.modules} - known if name.startswith(ours)))
     """
-    # the kernel itself is loaded with the first block
-    assert run(code, folder).split("\n")[:2] == ["False", f"True {SUM}"]
-    assert set(run(code, folder).split("\n")[2].split()) <= {"n5zarr.fast._kernel"}
+    before, read, added = run(code).splitlines()
+    assert (before, read) == ("False", f"True {SUM}")
+    assert {*added.split()} <= {"n5zarr.fast._kernel"}  # is loaded with the first block
 
 
 FAST = "print(n5zarr.open(sys.argv[1], path='a')[...].sum())"  # without threads, as at the end
@@ -152,8 +144,8 @@ PLACES = {
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="the system has no fork")
 @pytest.mark.parametrize("place", PLACES)
-def test_the_first_array_is_opened_in(folder: Path, place: str) -> None:
-    assert run(PLACES[place].replace("{read}", READ).replace("{fast}", FAST), folder) == f"{SUM}\n"
+def test_the_first_array_is_opened_in(run: Run, place: str) -> None:
+    assert run(PLACES[place].replace("{read}", READ).replace("{fast}", FAST)) == f"{SUM}\n"
 
 
 # A handler of a signal that arrives when a module has been imported to its first line.
@@ -176,16 +168,18 @@ INTERRUPTED = """
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="the system has no such signal")
 @pytest.mark.parametrize("module", ["fast.kernel", "arrays.box", "fast.batches"])
-def test_a_signal_handler_that_interrupts_the_import_reads(folder: Path, module: str) -> None:
+def test_a_signal_handler_that_interrupts_the_import_reads(run: Run, module: str) -> None:
     """The handler waits for zarr's event loop, which must not wait for the import."""
     read = READ.replace("n5zarr.N5Store(sys.argv[1])", "store")
     code = INTERRUPTED.format(read=read, module=f"n5zarr.{module}")
-    assert run(code, folder) == f"{SUM}\n{SUM}\n"
+    assert run(code) == f"{SUM}\n{SUM}\n"
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="the system has no such signal")
 @pytest.mark.parametrize("module", ["fast.kernel", "arrays.box", "fast.batches"])
-def test_a_signal_handler_that_interrupts_the_import_writes(tmp_path: Path, module: str) -> None:
+def test_a_signal_handler_that_interrupts_the_import_writes(
+    run: Run, tmp_path: Path, module: str
+) -> None:
     """Whole chunks and parts, which keep the other elements of their chunks."""
     expected = np.arange(35, dtype="u2").reshape(5, 7)
     place = tmp_path / "n5zarr.n5"
@@ -205,7 +199,7 @@ def test_a_signal_handler_that_interrupts_the_import_writes(tmp_path: Path, modu
     np.testing.assert_array_equal(array[...], expected)
 
 
-def test_threads_that_open_in_both_ways_at_once(folder: Path) -> None:
+def test_threads_that_open_in_both_ways_at_once(run: Run) -> None:
     code = """
         from concurrent.futures import ThreadPoolExecutor
         from threading import Barrier
@@ -219,4 +213,4 @@ def test_threads_that_open_in_both_ways_at_once(folder: Path) -> None:
         with ThreadPoolExecutor(8) as threads:
             print({*threads.map(work, range(8))})
     """
-    assert run(code, folder) == f"{{({SUM}, 'N5CodecPipeline')}}\n"
+    assert run(code) == f"{{({SUM}, 'N5CodecPipeline')}}\n"

@@ -88,11 +88,8 @@ def test_another_format_changes_a_group_and_keeps_its_attributes(tmp_path: Path)
     root = tmp_path / "c.n5"
     zarr.create_group(N5Store(root), path="g", attributes={"old": 1, "both": "old"})
     zarr.create_group(
-        N5Store(root),
-        path="g",
-        zarr_format=2,
-        attributes={"new": 2, "both": "new"},
-    )
+        N5Store(root), path="g", zarr_format=2, attributes={"new": 2, "both": "new"},
+    )  # fmt: skip
     group = zarr.open_group(N5Store(root), path="g", mode="r")
     assert group.metadata.zarr_format == 2
     assert dict(group.attrs) == {"old": 1, "both": "new", "new": 2}

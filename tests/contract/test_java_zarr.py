@@ -16,23 +16,15 @@ import tensorstore as ts
 
 import n5zarr
 from n5zarr.errors import N5UnrepresentableError
+from tests.contract.stored import by_tensorstore
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 SHAPE, SHARDS, CHUNKS = (7, 11, 13), (4, 6, 8), (2, 3, 4)
 TYPES = [
-    "uint8",
-    "int8",
-    "uint16",
-    "int16",
-    "uint32",
-    "int32",
-    "uint64",
-    "int64",
-    "float32",
-    "float64",
-]
+    "uint8", "int8", "uint16", "int16", "uint32", "int32", "uint64", "int64", "float32", "float64",
+]  # fmt: skip
 
 LITTLE = {"name": "bytes", "configuration": {"endian": "little"}}
 BIG = {"name": "bytes", "configuration": {"endian": "big"}}
@@ -87,18 +79,12 @@ def document(codecs: list[Any], data_type: str = "uint16", **others: Any) -> dic
     """Return a ``zarr.json`` with Java's members, in its order."""
     grid = SHARDS if codecs[0]["name"] == "sharding_indexed" else CHUNKS
     return {
-        "node_type": "array",
-        "zarr_format": 3,
-        "shape": list(SHAPE),
+        "node_type": "array", "zarr_format": 3, "shape": list(SHAPE),
         "chunk_grid": codec("regular", chunk_shape=list(grid)),
-        "chunk_key_encoding": codec("default", separator="/"),
-        "data_type": data_type,
-        "fill_value": 0,
-        "dimension_names": ["dim_2", "dim_1", "dim_0"],
-        "codecs": codecs,
-        "attributes": {"resolution": [4.0, 4.0, 40.0]},
-        **others,
-    }
+        "chunk_key_encoding": codec("default", separator="/"), "data_type": data_type,
+        "fill_value": 0, "dimension_names": ["dim_2", "dim_1", "dim_0"], "codecs": codecs,
+        "attributes": {"resolution": [4.0, 4.0, 40.0]}, **others,
+    }  # fmt: skip
 
 
 def write(path: Path, java: dict[str, Any], specified: dict[str, Any]) -> np.ndarray:
@@ -113,11 +99,6 @@ def write(path: Path, java: dict[str, Any], specified: dict[str, Any]) -> np.nda
     return values
 
 
-def n5_values(path: Path) -> np.ndarray:
-    spec = {"driver": "n5", "kvstore": {"driver": "file", "path": str(path)}}
-    return np.asarray(ts.open(spec).result().read().result()).T
-
-
 @pytest.mark.each_of(3)
 @pytest.mark.parametrize("in_shards", [True, False], ids=["shards", "chunks"])
 @pytest.mark.parametrize("name", COMPRESSIONS)
@@ -128,7 +109,7 @@ def test_compressions_of_java_become_n5(name: str, in_shards: bool, tmp_path: Pa
     )
     expected = write(tmp_path / "a.zarr", document(java), document(specified))
     done = n5zarr.convert(tmp_path / "a.zarr", tmp_path / "a.n5", verify=True)
-    np.testing.assert_array_equal(n5_values(tmp_path / "a.n5"), expected)
+    np.testing.assert_array_equal(by_tensorstore(tmp_path / "a.n5"), expected)
     attributes = json.loads((tmp_path / "a.n5/attributes.json").read_text())
     assert attributes["blockSize"] == list(CHUNKS[::-1])
     assert attributes["resolution"] == [4.0, 4.0, 40.0]
@@ -151,7 +132,7 @@ def test_compressions_that_zarr_does_not_have(name: str, tmp_path: Path) -> None
     for java in (codec(name, **of_n5), {"type": name, **of_n5}, specified):
         (path / "zarr.json").write_text(json.dumps(document([LITTLE, java])))
         n5zarr.convert(path, tmp_path / "a.n5", overwrite=True)
-        np.testing.assert_array_equal(n5_values(tmp_path / "a.n5"), expected)
+        np.testing.assert_array_equal(by_tensorstore(tmp_path / "a.n5"), expected)
 
 
 def test_lz4_of_java_is_refused(tmp_path: Path) -> None:
@@ -180,7 +161,7 @@ def test_data_types_and_indices_of_shards(data_type: str, tmp_path: Path) -> Non
                     document([sharded(specified, **kw)], data_type),
                 )
                 n5zarr.convert(path, path.with_suffix(".n5"))
-                np.testing.assert_array_equal(n5_values(path.with_suffix(".n5")), expected)
+                np.testing.assert_array_equal(by_tensorstore(path.with_suffix(".n5")), expected)
 
 
 def test_shards_inside_of_shards_and_transposes(tmp_path: Path) -> None:
@@ -194,11 +175,11 @@ def test_shards_inside_of_shards_and_transposes(tmp_path: Path) -> None:
         nested.append(document([outer]))
     expected = write(tmp_path / "nested.zarr", *nested)
     n5zarr.convert(tmp_path / "nested.zarr", tmp_path / "nested.n5")
-    np.testing.assert_array_equal(n5_values(tmp_path / "nested.n5"), expected)
+    np.testing.assert_array_equal(by_tensorstore(tmp_path / "nested.n5"), expected)
     transposed = [document([order, LITTLE, each]) for each in (java, specified)]
     expected = write(tmp_path / "order.zarr", *transposed)
     n5zarr.convert(tmp_path / "order.zarr", tmp_path / "order.n5")
-    np.testing.assert_array_equal(n5_values(tmp_path / "order.n5"), expected)
+    np.testing.assert_array_equal(by_tensorstore(tmp_path / "order.n5"), expected)
 
 
 @pytest.mark.parametrize("fill", [5, "NaN", "Infinity", "-Infinity", 1.5, "0x7ff8000000000000"])
@@ -234,7 +215,7 @@ def test_a_hierarchy_of_java_and_its_resumption(tmp_path: Path) -> None:
     for resume in (False, True):
         n5zarr.convert(tmp_path / "a.zarr", tmp_path / "a.n5", resume=resume)
         for name, values in expected.items():
-            np.testing.assert_array_equal(n5_values(tmp_path / "a.n5" / name), values)
+            np.testing.assert_array_equal(by_tensorstore(tmp_path / "a.n5" / name), values)
 
 
 def test_java_is_compared(tmp_path: Path) -> None:

@@ -6,7 +6,6 @@ import ctypes
 import json
 import os
 import signal
-import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, nullcontext
@@ -26,10 +25,13 @@ from n5zarr.fast.array import N5Array
 from n5zarr.fast.native import addresses
 from n5zarr.fast.pipeline import N5CodecPipeline
 from n5zarr.storage.threads import WORK
+from tests.contract.stored import contents
 from tests.waiting import wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+
+    from tests.programs import Programs
 
 pytestmark = pytest.mark.skipif(kernel._kernel is None, reason="no compiled kernel")
 
@@ -72,10 +74,6 @@ def boxes(draw: Any, shape: tuple[int, ...]) -> tuple[slice, ...]:
     return boxes_of(lambda low, high: draw(st.integers(low, high)), shape)
 
 
-def files(root: Path) -> dict[str, bytes]:
-    return {str(p.relative_to(root)): p.read_bytes() for p in root.rglob("*") if p.is_file()}
-
-
 def test_the_functions_of_the_libraries_are_found() -> None:
     assert all(addresses())
 
@@ -115,7 +113,7 @@ def test_it_writes_the_same_files_and_reads_the_same_numbers(
     theirs = written()
     with python_only():
         ours = written()
-    assert files(theirs) == files(ours)
+    assert contents(theirs) == contents(ours)
     box = boxes(data.draw, shape)
     array: Any = n5zarr.open(theirs, path="d", axis_order=axis_order)
     found = array[box]
@@ -388,10 +386,9 @@ def test_a_dataset_whose_directory_is_not_there(tmp_path: Path) -> None:
     assert array[...].sum() == 3 * 7200
 
 
-def test_without_the_libraries_functions(tmp_path: Path) -> None:
+def test_without_the_libraries_functions(programs: Programs, tmp_path: Path) -> None:
     """Without functions of the compression libraries, the kernel gives the same values."""
     script = """
-import sys, numpy as np
 import n5zarr.fast.native as native
 native.addresses = lambda: (0,) * 13
 import n5zarr
@@ -406,10 +403,8 @@ for name in ("raw", "gzip", "zstd", "blosc"):
     array[3:40, 5:] = values[3:40, 5:]
     assert (array[...] == values).all(), name
 """
-    environment = {**os.environ, "PYTHONPATH": str(Path(n5zarr.__file__).parents[1])}
-    subprocess.run(  # the script above
-        [sys.executable, "-c", script, str(tmp_path / "c.n5")], check=True, env=environment
-    )
+    done = programs.run(script, str(tmp_path / "c.n5"))
+    assert done.returncode == 0, done.stderr
 
 
 def arguments(tmp_path: Path, **changes: Any) -> list[Any]:
@@ -638,10 +633,8 @@ def test_blosc_parameters_out_of_range_are_left_to_python(
 
 
 THREADS = """
-import os, sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-import n5zarr
 
 array = n5zarr.open_array(sys.argv[1], path="d")
 
@@ -661,12 +654,11 @@ print(resident() - before)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the memory is read from /proc")
-def test_decoders_are_kept_for_the_next_thread(tmp_path: Path) -> None:
+def test_decoders_are_kept_for_the_next_thread(programs: Programs, tmp_path: Path) -> None:
     # in a process of its own: what other tests have left may be freed, or grow, at any time
     values = np.random.default_rng(1).integers(0, 200, 200_000).astype("u2")
     n5zarr.create_array(tmp_path, path="d", data=values, chunks=(50_000,), compression="zstd")
-    command = [sys.executable, "-c", THREADS, str(tmp_path)]
-    grown = int(subprocess.run(command, check=True, capture_output=True).stdout)
+    grown = int(programs.run(THREADS, str(tmp_path)).stdout)
     assert grown < 2**24  # 400 decoders have about 36 MB
 
 

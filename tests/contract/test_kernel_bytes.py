@@ -247,7 +247,7 @@ def n5zarr_position(*place: int) -> Any:
 
 @pytest.mark.parametrize("compression", ["raw", "gzip", "zstd", "blosc"])
 def test_other_threads_run_while_it_decodes(tmp_path: Path, compression: str) -> None:
-    values = np.random.default_rng(1).integers(0, 99, (331, 347, 127)).astype("u4")
+    values = np.random.default_rng(1).integers(0, 99, (131, 127, 61)).astype("u4")
     array: Any = n5zarr.create_array(
         tmp_path / "c.n5", path="d", data=values, chunks=values.shape, compression=compression
     )
@@ -268,9 +268,12 @@ def test_other_threads_run_while_it_decodes(tmp_path: Path, compression: str) ->
     thread.start()
     try:
         wait_until(lambda: counted > 3)
-        before = counted
-        assert put(n5zarr_position(0, 0, 0), stored, Scratch())
-        after = counted
+        before = after = counted
+        for _ in range(100):  # as a busy machine may not run the other thread in time
+            assert put(n5zarr_position(0, 0, 0), stored, Scratch())
+            after = counted
+            if after > before:
+                break
     finally:
         is_done = True
         sys.setswitchinterval(interval)

@@ -18,13 +18,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-N = 1500
+N = 900
 DATASET = {
-    "dimensions": [7, 5],
-    "blockSize": [3, 2],
-    "dataType": "uint8",
-    "compression": {"type": "raw"},
-}
+    "dimensions": [7, 5], "blockSize": [3, 2], "dataType": "uint8", "compression": {"type": "raw"},
+}  # fmt: skip
 
 
 def make(root: Path, n: int) -> Path:
@@ -117,9 +114,9 @@ async def peak(work: Callable[[Path], Any], root: Path) -> int:
 async def test_memory_holds_the_names_of_a_large_group(
     tmp_path: Path, root: Path, work: Callable[[Path], Any], most: int
 ) -> None:
-    small = make(tmp_path / "small.n5", 600)
+    small = make(tmp_path / "small.n5", 300)
     await peak(work, small)  # what is imported and remembered once
-    assert (await peak(work, root) - await peak(work, small)) / (N - 600) < most
+    assert (await peak(work, root) - await peak(work, small)) / (N - 300) < most
 
 
 async def test_the_keys_of_many_blocks_come_in_the_order_of_their_names(tmp_path: Path) -> None:

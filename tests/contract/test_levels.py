@@ -615,12 +615,8 @@ def test_a_list_of_factors_that_begins_with_s1_is_said(
 def test_a_shifted_list_is_said_where_other_levels_are_missing(tmp_path: Path) -> None:
     levels_of(tmp_path / "a.n5", shapes_by(OF_S1[:1], up=True), **LISTS["n5-viewer"], scales=OF_S1)
     assert [bool(said) for said in said_of(tmp_path / "a.n5", 2)] == [
-        False,
-        False,
-        True,
-        True,
-        True,
-    ]
+        False, False, True, True, True,
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize(

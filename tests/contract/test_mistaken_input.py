@@ -34,6 +34,7 @@ from n5zarr.errors import (
     N5Warning,
 )
 from tests.command import CliRunner
+from tests.contract.stored import contents
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -316,7 +317,7 @@ def test_a_pipe_or_a_device_is_no_container(tmp_path: Path) -> None:
 def test_other_files_are_not_written_into(folder: Path, name: str) -> None:
     mistake = MISTAKES[name]
     path = str(folder / mistake.path)
-    before = {p: p.read_bytes() for p in folder.rglob("*") if p.is_file()}
+    before = contents(folder)
     data = xr.Dataset({"a": ("x", np.arange(7))})
     for write in (
         lambda: zarr.open_group(N5Store(path), mode="a"),
@@ -328,7 +329,7 @@ def test_other_files_are_not_written_into(folder: Path, name: str) -> None:
             write()
         shown = CONTAINER if name == "xml" and "a.xml" not in str(caught.value) else mistake
         check(str(caught.value), shown, str(folder / shown.path))
-    assert {p: p.read_bytes() for p in folder.rglob("*") if p.is_file()} == before
+    assert contents(folder) == before
 
 
 # -------------------------------------------------------------------------- the other kind

@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-import tensorstore
 import zarr
 from ome_zarr.io import parse_url
 from ome_zarr.reader import Reader
@@ -19,6 +18,7 @@ from n5zarr.cli.app import app
 from n5zarr.errors import N5UnrepresentableError, N5Warning
 from n5zarr.images.find import find_images
 from tests.command import CliRunner
+from tests.contract.stored import by_tensorstore
 from tests.contract.viewers import validate_ome
 
 JAVA = Path(__file__).parents[1] / "data" / "java"
@@ -53,13 +53,6 @@ def names_of(array: Any) -> tuple[str, ...]:
 VERSIONS = pytest.mark.parametrize("version", ["0.4", "0.5"])
 
 
-def values(path: Path) -> np.ndarray[Any, Any]:
-    """Read an N5 dataset with tensorstore, C order."""
-    spec = {"driver": "n5", "kvstore": {"driver": "file", "path": str(path)}}
-    found: np.ndarray[Any, Any] = tensorstore.open(spec).result().read().result().T
-    return found
-
-
 @VERSIONS
 def test_the_sample_validates_and_readers_find_its_scales(tmp_path: Path, version: Any) -> None:
     out = tmp_path / "out.zarr"
@@ -79,7 +72,7 @@ def test_the_sample_validates_and_readers_find_its_scales(tmp_path: Path, versio
     assert ome_of(out / "labels")["image-label"]["source"] == {"image": "../em"}
     root = zarr.open_group(out, mode="r")
     for name in ("em/s0", "em/s1", "em/s2", "labels/s0"):
-        expected = values(Path(n5zarr.sample_path(), name))
+        expected = by_tensorstore(Path(n5zarr.sample_path(), name))
         np.testing.assert_array_equal(root[name][...], expected)  # type: ignore[index]
     n5zarr.convert(out, tmp_path / "back.n5")
     old, new = (
@@ -162,11 +155,8 @@ def test_mirrored_images_are_reversed_at_the_same_positions(
         if "c" in axes:
             scale[axes.index("c")] = 1.0
         transform: Any = {
-            "axes": axes,
-            "scale": scale,
-            "translate": start,
-            "units": ["nm"] * len(axes),
-        }
+            "axes": axes, "scale": scale, "translate": start, "units": ["nm"] * len(axes),
+        }  # fmt: skip
         array = n5zarr.create_array(
             tmp_path / f"a.n5/im/s{k}", shape=data[by].shape, dtype="u2",
             chunks=(5, 4, 3, 2)[: len(axes)], attributes={"transform": transform},

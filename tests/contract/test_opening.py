@@ -119,6 +119,7 @@ def test_a_node_is_what_zarr_opens(path: Path, axis_order: Any, mode: Any) -> No
         assert dict(found.arrays()).keys() == dict(expected.arrays()).keys()
 
 
+@pytest.mark.each_of(3)
 @pytest.mark.parametrize("path", CONTAINERS, ids=lambda path: path.relative_to(DATA).as_posix())
 def test_copies_get_the_codecs_that_zarr_shows(path: Path) -> None:
     store = N5Store(path, read_only=True)
@@ -330,12 +331,9 @@ def test_information_is_a_mapping(container: Path) -> None:
 def test_opening_again_shows_the_document_that_is_there(tmp_path: Path) -> None:
     """Views of equal documents are shared between containers; what users change is not."""
     stored = {
-        "dimensions": [7, 5],
-        "blockSize": [3, 2],
-        "dataType": "uint16",
-        "compression": {"type": "raw"},
-        "note": {"a": [1]},
-    }
+        "dimensions": [7, 5], "blockSize": [3, 2], "dataType": "uint16",
+        "compression": {"type": "raw"}, "note": {"a": [1]},
+    }  # fmt: skip
     for name in ("c.n5/a", "c.n5/b", "d.n5/a"):
         (tmp_path / name).mkdir(parents=True)
         (tmp_path / name / "attributes.json").write_text(json.dumps(stored))

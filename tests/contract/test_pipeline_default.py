@@ -75,17 +75,14 @@ def run() -> Iterator[Run]:
             yield Run(programs)
 
 
-def run_new(code: str, *arguments: str, **variables: str) -> Any:
+def run_new(code: str, *arguments: str, first: str = "", **variables: str) -> Any:
     """Run a program in a new process, where zarr reads variables too."""
-    command = [sys.executable, "-W", "error", "-c", SHOW + dedent(code), *arguments]
+    program = f"{first}\n{SHOW}{dedent(code)}"
+    command = [sys.executable, "-W", "error", "-c", program, *arguments]
     done = subprocess.run(
-        command,
-        env=environment(**variables),
-        capture_output=True,
-        text=True,
-        timeout=120,
+        command, env=environment(**variables), capture_output=True, text=True, timeout=120,
         check=False,
-    )
+    )  # fmt: skip
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
 
@@ -110,6 +107,54 @@ def test_importing_makes_it_the_default(run: Run, container: str) -> None:
         show(before, configured(), name_of(array), int(array[...].sum()))
     """
     assert run(code, container) == [ZARRS, OURS, OURS, 595]
+
+
+ORDERS = {  # beside zarr first, as above
+    "n5zarr first": """
+import n5zarr
+assert not {"zarr", "numpy"} & {*sys.modules}
+import zarr
+""",
+    "looked for, and failed": """
+import n5zarr
+from importlib.util import find_spec
+assert find_spec("zarr").name == "zarr"
+sys.modules["donfig"] = None
+try:
+    import zarr.storage
+except ImportError:
+    del sys.modules["donfig"]
+import zarr.storage
+assert find_spec("zarr").loader is zarr.__loader__
+""",
+    "two threads": """
+from threading import Thread
+import n5zarr
+lines = "import zarr", "import n5zarr.fast.kernel"
+threads = [Thread(target=exec, args=(line,)) for line in lines]
+for each in threads:
+    each.start()
+for each in threads:
+    each.join()
+import zarr
+""",
+    "by the pipeline itself": "import n5zarr.fast.pipeline",
+}
+
+
+@pytest.mark.parametrize("order", ORDERS.values(), ids=ORDERS)
+def test_it_is_the_default_in_any_order(container: str, order: str) -> None:
+    code = f"""
+        before = configured()
+        plain = name_of(zarr.zeros((3,)))
+        store = n5zarr.N5Store(sys.argv[1])
+        array = zarr.open_array(store, path="a", mode="r")
+        zarr.config.set({{"codec_pipeline.path": {ZARRS!r}}})
+        other = zarr.open_array(n5zarr.N5Store(sys.argv[1]), path="a", mode="r")
+        show(before, plain, name_of(array), int(array[...].sum()), name_of(other))
+    """
+    found = run_new(dedent(code), container, first=f"import sys\n{order}")
+    assert found == [OURS, ZARRS, OURS, 595, ZARRS]
 
 
 def test_a_variable_chooses_another() -> None:
@@ -167,7 +212,7 @@ def test_while_another_is_chosen(run: Run, container: str) -> None:
             inside = configured()
         outside = configured()
         store = n5zarr.N5Store(sys.argv[1])
-        n5zarr.fast.pipeline.make_default()
+        n5zarr.fast.default.make_default()
         with zarr.config.set({{"codec_pipeline.path": {FUSED!r}}}):
             one = name_of(zarr.open_array(store, path="a", mode="r"))
         two = name_of(zarr.open_array(store, path="a", mode="r"))

@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
-import tensorstore
 from zarr.storage import LocalStore, MemoryStore, ZipStore
 
 import n5zarr
@@ -27,11 +26,14 @@ from n5zarr.storage import removing
 from n5zarr.storage.local import LocalFiles
 from n5zarr.storage.requests import Ends, Exists, Get, List, Stamp, Warn
 from tests.command import CliRunner
+from tests.contract.stored import by_tensorstore, contents
 from tests.contract.viewers import n5_universe
 from tests.multisets import random_voxels, voxels_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
+
+    from tests.programs import Programs
 
 SHAPE, BLOCKS = (7, 13, 11), (5, 7, 11)  # 2 x 2 x 1 blocks
 PLACED: dict[str, Any] = {
@@ -51,19 +53,6 @@ def volume(
 ) -> Path:
     n5zarr.create_array(where, data=data, chunks=chunks, attributes={"mine": {"a": 1}}, **more)
     return where
-
-
-def by_tensorstore(path: Path) -> np.ndarray:
-    """Read a dataset with tensorstore, in C order."""
-    kvstore = {"driver": "file", "path": str(path)}
-    opened = tensorstore.open({"driver": "n5", "kvstore": kvstore}, read=True).result()
-    return np.asarray(opened.read().result()).T
-
-
-def content(group: Path) -> dict[str, bytes]:
-    return {
-        p.relative_to(group).as_posix(): p.read_bytes() for p in group.rglob("*") if p.is_file()
-    }
 
 
 def by_hand(vol: Path, to: Path) -> Path:
@@ -94,14 +83,14 @@ def test_it_is_the_pyramid_of_a_dataset_that_was_moved_by_hand(
     options = dict(options)
     data = noise(shape).astype(options.pop("dtype", "u2"))
     vol = volume(tmp_path / "c.n5" / "em" / "vol", data, chunks, **options)
-    before = content(vol)
+    before = contents(vol)
     inode = next(p for p in vol.rglob("*") if p.name.isdecimal() and p.is_file()).stat().st_ino
     # the name of the group is also that of its image
     group = tmp_path / "c.n5" / "g" / "vol"
     wanted = by_hand(vol, tmp_path / "wanted.n5" / "vol")
     n5zarr.build_pyramid(wanted, levels=2)
     made = n5zarr.build_pyramid(vol, levels=2, to="g/vol")
-    assert content(group) == content(wanted)
+    assert contents(group) == contents(wanted)
     np.testing.assert_array_equal(by_tensorstore(group / "s0"), data)
     assert [level.path for level in made.levels] == [
         f"{group.relative_to(tmp_path / 'c.n5').as_posix()}/s{k}" for k in (1, 2)
@@ -109,15 +98,15 @@ def test_it_is_the_pyramid_of_a_dataset_that_was_moved_by_hand(
     assert made.source == vol.as_posix()
     inodes = {p.stat().st_ino for p in (group / "s0").rglob("*")}
     assert inode not in inodes  # a program that writes into the file would change both
-    assert content(vol) == before
+    assert contents(vol) == before
 
 
 def test_a_dry_run_says_the_same_and_writes_nothing(tmp_path: Path) -> None:
     root = tmp_path / "c.n5"
     vol = volume(root / "vol", **PLACED)
-    before = content(root)
+    before = contents(root)
     plan = n5zarr.build_pyramid(vol, levels=1, dry_run=True, to="g")
-    assert content(root) == before
+    assert contents(root) == before
     result = n5zarr.build_pyramid(vol, levels=1, to="g")
     (one,), (other,) = plan.levels, result.levels
     assert (one.path, one.shape, one.scale, one.translation) == (
@@ -133,7 +122,7 @@ def test_the_group_may_be_in_another_container_of_any_kind(tmp_path: Path) -> No
     wanted = by_hand(vol, tmp_path / "wanted.n5" / "em")
     n5zarr.build_pyramid(wanted, levels=1)
     n5zarr.build_pyramid(vol, levels=1, to=tmp_path / "new.n5" / "em")
-    assert content(tmp_path / "new.n5" / "em") == content(wanted)
+    assert contents(tmp_path / "new.n5" / "em") == contents(wanted)
     assert json.loads((tmp_path / "new.n5" / "attributes.json").read_text()).keys() == {"n5"}
     store = n5zarr.N5Store(MemoryStore())
     n5zarr.build_pyramid(vol, levels=1, to=store)
@@ -272,14 +261,14 @@ def test_a_copy_that_ends_at_any_step_is_resumed(tmp_path: Path) -> None:
         vol = shutil.copytree(origin, tmp_path / f"{number}.n5" / "vol")
         group = vol.parent / "g"
         is_done = dies(lambda vol=vol: n5zarr.build_pyramid(vol, levels=1, to="g", n_workers=1))  # type: ignore[misc]
-        assert content(vol) == content(origin)
+        assert contents(vol) == contents(origin)
         if (group / "s0" / "attributes.json").exists():
             np.testing.assert_array_equal(by_tensorstore(group / "s0"), DATA)
         if not is_done and any(group.rglob("*.json")):
             with pytest.raises(n5zarr.N5Error, match=r"resume=True|overwrite=True"):
                 n5zarr.build_pyramid(vol, levels=1, to="g")
         n5zarr.build_pyramid(vol, levels=1, to="g", resume=True)
-        assert content(group) == content(wanted)
+        assert contents(group) == contents(wanted)
 
 
 KILLED = """
@@ -294,17 +283,29 @@ n5zarr.build_pyramid(sys.argv[1], levels=1, to="g", progress=progress)
 @pytest.mark.each_of(2)
 @pytest.mark.skipif(sys.platform == "win32", reason="there are no such signals")
 @pytest.mark.parametrize("stage", ["copy", "s1"])
-def test_a_killed_process_loses_nothing(tmp_path: Path, stage: str) -> None:
+def test_a_killed_process_loses_nothing(programs: Programs, tmp_path: Path, stage: str) -> None:
     vol = volume(tmp_path / "c.n5" / "vol", **PLACED)
     wanted = by_hand(vol, tmp_path / "wanted.n5" / "g")
     n5zarr.build_pyramid(wanted, levels=1)
-    killed = subprocess.run([sys.executable, "-c", KILLED, str(vol), stage], check=False)
+    killed = programs.run(KILLED, str(vol), stage)
     assert killed.returncode == -signal.SIGKILL
     n5zarr.build_pyramid(vol, levels=1, to="g", resume=True)
-    assert content(vol.parent / "g") == content(wanted)
+    assert contents(vol.parent / "g") == contents(wanted)
 
 
 # ------------------------------------------------------------------------------------ mistakes
+
+
+@pytest.fixture(scope="module")
+def several(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("several") / "c.n5"
+    volume(root / "vol")
+    for name, shape in {
+        "em/s0": (3, 5, 7), "lone/s0": (3, 5, 7), "em/s1": (2, 3, 4), "listed/s1": (4, 7, 6),
+    }.items():  # fmt: skip
+        n5zarr.create_array(root / name, data=noise(shape))
+    n5zarr.create_array(root / "text", data=np.array(["a", "bc"], object), dtype="string")
+    return root
 
 
 @pytest.mark.parametrize(
@@ -331,19 +332,12 @@ def test_a_killed_process_loses_nothing(tmp_path: Path, stage: str) -> None:
     ],
 )  # fmt: skip
 def test_mistakes_are_told_before_anything_is_written(
-    tmp_path: Path, path: str, options: Any, message: str
+    several: Path, path: str, options: Any, message: str
 ) -> None:
-    root = tmp_path / "c.n5"
-    volume(root / "vol")
-    n5zarr.create_array(root / "em" / "s0", data=noise((3, 5, 7)))
-    n5zarr.create_array(root / "lone" / "s0", data=noise((3, 5, 7)))
-    n5zarr.create_array(root / "em" / "s1", data=noise((2, 3, 4)))
-    n5zarr.create_array(root / "listed" / "s1", data=noise((4, 7, 6)))
-    n5zarr.create_array(root / "text", data=np.array(["a", "bc"], object), dtype="string")
-    before = content(root)
+    before = contents(several)
     with pytest.raises((n5zarr.N5Error, FileNotFoundError), match=message):
-        n5zarr.build_pyramid(root, path, **options)
-    assert content(root) == before
+        n5zarr.build_pyramid(several, path, **options)
+    assert contents(several) == before
 
 
 def test_stores_that_cannot_be_written_are_refused(tmp_path: Path) -> None:
@@ -382,26 +376,26 @@ def test_overwrite_replaces_the_whole_group(tmp_path: Path) -> None:
     assert made.removed == ("s1", "s2")
     wanted = by_hand(new, tmp_path / "wanted.n5" / "g")
     n5zarr.build_pyramid(wanted, levels=1)
-    assert content(root / "g") == content(wanted)
+    assert contents(root / "g") == contents(wanted)
 
 
 @pytest.mark.parametrize("path", ["g/s0/x", "g/s1/x", "g/s2"])
 def test_overwrite_does_not_remove_the_source(tmp_path: Path, path: str) -> None:
     root = tmp_path / "c.n5"
     volume(root / path)
-    before = content(root)
+    before = contents(root)
     for to in ("g", root / "g"):
         with pytest.raises(n5zarr.N5Error, match="expected a location outside the source"):
             n5zarr.build_pyramid(root, path, to=to, levels=1, overwrite=True)
-    assert content(root) == before
+    assert contents(root) == before
 
 
 def test_a_finished_run_is_compared_with_its_source(tmp_path: Path) -> None:
     vol = volume(tmp_path / "c.n5" / "vol")
     n5zarr.build_pyramid(vol, to="g", levels=1)
-    before = content(tmp_path / "c.n5" / "g")
+    before = contents(tmp_path / "c.n5" / "g")
     n5zarr.build_pyramid(vol, to="g", levels=1, resume=True)
-    assert content(tmp_path / "c.n5" / "g") == before
+    assert contents(tmp_path / "c.n5" / "g") == before
     n5zarr.open_array(vol, "r+")[0, 0, 0] = 3
     with pytest.raises(n5zarr.N5Error, match=r"expected the values of .*vol") as caught:
         n5zarr.build_pyramid(vol, to="g", levels=1, resume=True)
@@ -441,14 +435,14 @@ def test_the_command_in_the_message_copies(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     vol = volume(tmp_path / "c.n5" / path, noise((67, 71, 73)), (16, 16, 16))
-    before = content(vol)
+    before = contents(vol)
     given = f"c.n5/{path}".rstrip("/")
     copy, moves = commands_for(given)
     assert shlex.split(copy)[2] == given
     programs = ["mkdir", "mv", "mv", "n5zarr"] if path else []
     assert [shlex.split(each)[0] for each in moves] == programs
     do_pyramid(copy)
-    assert content(vol) == before
+    assert contents(vol) == before
 
 
 @pytest.mark.each_of(3)
@@ -464,7 +458,7 @@ def test_the_commands_in_the_message_move(
     _, (*moves, pyramid) = commands_for(f"c.n5/{path}")
     subprocess.run(["/bin/sh", "-ec", "\n".join(moves)], check=True)
     do_pyramid(pyramid)
-    assert content(vol) == content(wanted)
+    assert contents(vol) == contents(wanted)
     assert not vol.with_name(f"{vol.name}-group").exists()
     np.testing.assert_array_equal(by_tensorstore(vol / "s0"), noise((67, 71, 73)))
 

@@ -10,11 +10,9 @@ import hashlib
 import json
 import re
 import shutil
-import subprocess
-import sys
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
@@ -27,6 +25,9 @@ from n5zarr.rooms import ADDED
 from n5zarr.storage.writing import FileWriter
 from n5zarr.tools.evidence.report import Report
 from tests.command import CliRunner
+
+if TYPE_CHECKING:
+    from tests.programs import Programs
 
 RANDOM = np.random.default_rng(7)
 VALUES: dict[str, np.ndarray[Any, Any]] = {
@@ -52,14 +53,19 @@ def called(*words: object) -> tuple[int, list[str]]:
     return result.exit_code, result.output.splitlines()
 
 
-@pytest.fixture
-def made(tmp_path: Path) -> Path:
+@pytest.fixture(scope="module")
+def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a container with arrays of several types and prime shapes."""
-    there = tmp_path / "made.n5"
+    there = tmp_path_factory.mktemp("template") / "made.n5"
     for name, values in VALUES.items():
         chunks = tuple(max(2, n // 3) for n in values.shape)
         n5zarr.create_array(there, path=f"g/{name}", data=values, chunks=chunks)
     return there
+
+
+@pytest.fixture
+def made(template: Path, tmp_path: Path) -> Path:
+    return shutil.copytree(template, tmp_path / "made.n5")
 
 
 @pytest.fixture
@@ -73,6 +79,7 @@ def several(made: Path) -> list[Path]:
     return places
 
 
+@pytest.mark.each_of(2)
 @pytest.mark.parametrize(
     ("out", "options"),
     [
@@ -303,7 +310,7 @@ def test_a_report_grows_and_no_other_file_is_replaced(made: Path) -> None:
     assert len(json.loads(report.read_text())["runs"]) == 3
     document = made / "g/u2/attributes.json"
     before = document.read_bytes()
-    with pytest.raises(N5UnrepresentableError, match="expected a report of this version"):
+    with pytest.raises(N5UnrepresentableError, match="expected a report of version 1 or 2"):
         n5zarr.validate(made, report=document)
     assert document.read_bytes() == before
 
@@ -336,9 +343,17 @@ def test_reports_of_two_processes_become_one(made: Path) -> None:
     assert found["status"] == "ok"
     for text in (report.read_text()[:500], '{"n5zarr_report": 1, "runs": "abc"}', "{}"):
         report.write_text(text)
-        with pytest.raises(N5UnrepresentableError, match="expected a report of this version"):
+        with pytest.raises(N5UnrepresentableError, match="expected a report of version 1 or 2"):
             n5zarr.validate(made, report=report)
         assert report.read_text() == text
+
+
+def test_warnings_are_reported_and_shown(tmp_path: Path) -> None:
+    report, image = tmp_path / "report.json", tmp_path / "image.zarr"
+    n5zarr.convert(f"{n5zarr.sample_path()}/em", image, ome=True, ome_version="0.4")
+    with pytest.warns(N5Warning, match=r"OME-Zarr 0\.4 or earlier.*no program finds") as shown:
+        n5zarr.convert(image, tmp_path / "plain.zarr", report=report)
+    assert run_of(report)["warnings"] == [str(each.message) for each in shown]
 
 
 def test_sizes_of_images_are_those_of_their_files(made: Path) -> None:
@@ -387,11 +402,11 @@ app()
 """
 
 
-def test_a_killed_run_goes_on(several: list[Path]) -> None:
+def test_a_killed_run_goes_on(programs: Programs, several: list[Path]) -> None:
     out, report = several[0].parent / "out", several[0].parent / "report.json"
     places = [several[0], several[2], several[4]]
     line = [*map(str, ("convert", *places, "--into", out, "--verify", "--report", report))]
-    done = subprocess.run([sys.executable, "-c", KILLED, *line], check=False, capture_output=True)
+    done = programs.run(KILLED, *line)
     assert done.returncode == 9, done.stderr
     assert json.loads(report.read_text())["status"] == "running"
     status, lines = called(*line)

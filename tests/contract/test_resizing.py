@@ -33,15 +33,10 @@ if TYPE_CHECKING:
 SHAPE, BLOCK = (5, 7, 11), (2, 3, 4)  # C order: each axis ends with a truncated block
 GZIP: dict[str, Any] = {"type": "gzip", "level": 6, "useZlib": False}
 GROWN = {
-    "one axis": (5, 7, 12),
-    "into the next block": (5, 9, 11),
-    "far": (11, 7, 11),
-    "all axes": (6, 8, 13),
-    "one grows, one shrinks": (7, 5, 11),
-    "shrunk": (5, 7, 9),
-    "shrunk by a block": (3, 7, 11),
-    "shrunk in all axes": (1, 2, 3),
-}
+    "one axis": (5, 7, 12), "into the next block": (5, 9, 11), "far": (11, 7, 11),
+    "all axes": (6, 8, 13), "one grows, one shrinks": (7, 5, 11), "shrunk": (5, 7, 9),
+    "shrunk by a block": (3, 7, 11), "shrunk in all axes": (1, 2, 3),
+}  # fmt: skip
 
 
 def source() -> np.ndarray:

@@ -14,6 +14,7 @@ from n5zarr import N5Store
 from n5zarr.errors import N5BlockError, N5Error
 from n5zarr.fast import kernel
 from n5zarr.storage import files as local_files
+from tests.contract.stored import contents
 from tests.remote import servers
 from tests.shards import COMPRESS, follow_recipe, write_shards
 
@@ -61,10 +62,6 @@ def write(tmp_path: Path, compression: str = "raw", form: str = "end", **options
     return root
 
 
-def files(root: Path) -> dict[str, bytes]:
-    return {str(p.relative_to(root)): p.read_bytes() for p in root.rglob("*") if p.is_file()}
-
-
 @pytest.fixture(params=["kernel", "python"])
 def way(request: pytest.FixtureRequest) -> Iterator[str]:
     with pytest.MonkeyPatch.context() as patch:
@@ -86,7 +83,7 @@ def stored(root: Path, **options: Any) -> Any:
 
 
 def in_memory(root: Path) -> Any:
-    values: Any = {key: zarr.buffer.cpu.Buffer.from_bytes(v) for key, v in files(root).items()}
+    values: Any = {key: zarr.buffer.cpu.Buffer.from_bytes(v) for key, v in contents(root).items()}
     return zarr.open_array(N5Store(zarr.storage.MemoryStore(values)), path="a", mode="r+")
 
 
@@ -185,11 +182,11 @@ def test_no_writer_changes_a_shard(
     given = FORMS[form] | ({"header": (1, 1, 1)} if "header" in form and is_one else {})
     shard = CHUNK if is_one else SHARD
     write_shards(root / "a", VALUES, CHUNK, shard, compression=compression, **given)
-    before = files(root)
+    before = contents(root)
     with pytest.raises(N5BlockError, match=r"block \d/\d/\d: .* a shard of Java N5 4") as err:
         WRITERS[name](root)
     assert err.value.kind == "shard"
-    assert before.items() <= files(root).items()  # where there was no file, blocks may be new
+    assert before.items() <= contents(root).items()  # where there was no file, blocks may be new
 
 
 @pytest.mark.each_of(3)
@@ -202,11 +199,11 @@ def test_each_reader_and_tool_says_what_the_file_is(
     n5zarr.create_array(
         tmp_path / "e.n5", path="a", shape=VALUES.shape, chunks=CHUNK[::-1], dtype="uint16"
     )[:] = 3
-    before = files(root)
+    before = contents(root)
     with pytest.raises(N5Error, match=r": block .* with 6 chunks") as err:
         READERS[name](root)
     assert err.value.kind == "shard"
-    assert before.items() <= files(root).items()
+    assert before.items() <= contents(root).items()
 
 
 @pytest.mark.each_of(7)
@@ -220,7 +217,7 @@ def test_a_shard_that_is_longer_than_a_block_may_be_is_named(
     root = tmp_path / "java.n5"
     values = np.ones((2, 13, 5 * 4000), "uint8")  # too long for the elements of one chunk
     write_shards(root / "a", values, (5, 13, 2), (5 * 4000, 13, 2), **FORMS[form])
-    before = files(root)
+    before = contents(root)
     for read in (
         lambda: opened(root)[...],
         lambda: zarr.open_array(N5Store(root), path="a", mode="r")[...],
@@ -233,7 +230,7 @@ def test_a_shard_that_is_longer_than_a_block_may_be_is_named(
     for deep in (False, True):
         found = n5zarr.validate(root, deep=deep).findings
         assert {finding.kind for finding in found} == {"shard", "shard-size"}
-    assert files(root) == before
+    assert contents(root) == before
 
 
 @pytest.mark.parametrize("backend", [None, "fsspec"])
@@ -267,16 +264,11 @@ BARE = {
     '{"name": "bytes", "configuration": {"endian": "big"}}]'
 }
 CHANGES: dict[str, dict[str, str]] = {
-    "end": {},
-    "start": START,
-    "end, no checksum": NO_CHECKSUM,
-    "start, no checksum": START | NO_CHECKSUM,
-    "end, little-endian": LITTLE,
-    "start, little-endian": START | LITTLE,
-    "end, header": {},
-    "bare": BARE,
+    "end": {}, "start": START, "end, no checksum": NO_CHECKSUM,
+    "start, no checksum": START | NO_CHECKSUM, "end, little-endian": LITTLE,
+    "start, little-endian": START | LITTLE, "end, header": {}, "bare": BARE,
     "bare at start": BARE | START,
-}
+}  # fmt: skip
 READ = [
     *(pytest.param("raw", form, id=f"raw, {form}") for form in CHANGES),
     *(pytest.param(c, form, id=f"{c}, {form}") for c in COMPRESSIONS for form in ("end", "start")),
@@ -364,9 +356,9 @@ def test_validate_names_the_size(tmp_path: Path) -> None:
     assert "shards of 6,3,4 elements (z, y, x), 3,1,2 chunks of 2,3,2 elements" in size.message
     assert 'the recipe "Read shards of Java N5 4"' in size.message
     assert all("index at the start" in f.message for f in found.findings if f.kind == "shard")
-    before = files(root)
+    before = contents(root)
     n5zarr.quarantine_blocks(root, found.findings)
-    assert files(root) == before
+    assert contents(root) == before
 
 
 def test_validate_lists_all_sizes_that_fit(tmp_path: Path) -> None:
@@ -392,14 +384,14 @@ def test_tools_leave_shards_as_they_are(tmp_path: Path, *, is_one: bool) -> None
     values = VALUES.copy()
     values[:2, :3, :2] = 0
     write_shards(tmp_path / "a", values, CHUNK, CHUNK if is_one else SHARD, location="end")
-    before = files(tmp_path)
+    before = contents(tmp_path)
     assert len(n5zarr.remove_empty_blocks(tmp_path).problems) == len(before) - 2
     repaired = n5zarr.repair_edges(tmp_path, to="pad")
     assert repaired.n_rewritten == 0
-    assert files(tmp_path) == before
+    assert contents(tmp_path) == before
     array: Any = n5zarr.open(tmp_path, path="a", mode="r+")
     array.resize((7, 13, 9))
     array.resize(VALUES.shape)
-    assert {k: v for k, v in files(tmp_path).items() if "json" not in k} == {
+    assert {k: v for k, v in contents(tmp_path).items() if "json" not in k} == {
         k: v for k, v in before.items() if "json" not in k
     }

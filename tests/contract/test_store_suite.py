@@ -62,12 +62,9 @@ N5_ARRAY = (
 N5_HEADER = bytes.fromhex("0000 0001 00000004")
 
 RANGES = [
-    None,
-    RangeByteRequest(1, 4),
-    OffsetByteRequest(1),
-    SuffixByteRequest(1),
+    None, RangeByteRequest(1, 4), OffsetByteRequest(1), SuffixByteRequest(1),
     RangeByteRequest(10, 20),
-]
+]  # fmt: skip
 
 
 def cut(data: bytes, wanted: ByteRequest | None) -> bytes:

@@ -5,14 +5,13 @@ from __future__ import annotations
 import shutil
 import warnings
 import zipfile
-from pathlib import Path  # noqa: TC003 - pytest asks for it
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import xarray as xr
 import zarr
-from zarr.errors import ContainsArrayError, ContainsGroupError
 
 import n5zarr
 from n5zarr import N5Store, N5Warning
@@ -144,40 +143,6 @@ def test_values_have_the_shape_of_the_box(array: Any, selection: Any, value: Any
     else:
         array[selection] = given
     np.testing.assert_array_equal(array[...], expected)
-
-
-@pytest.mark.parametrize(
-    ("call", "error", "message"),
-    [
-        (lambda at: n5zarr.N5FSStore(at, *MODE), N5UnrepresentableError, "mode='r'"),
-        (
-            lambda at: n5zarr.open_level(at, *ONE),
-            N5UnrepresentableError,
-            r"a resolution, such as \{'z': 40\}, or a level, got 1 and None",
-        ),
-        (
-            lambda at: n5zarr.create_array(at, path="a", shape=SHAPE, dtype="u1"),
-            ContainsArrayError,
-            r"a\.n5: /a: expected nothing, got an array; overwrite=True",
-        ),
-        (
-            lambda at: n5zarr.create_array(at, shape=SHAPE, dtype="u1"),
-            ContainsGroupError,
-            r"a\.n5: /: expected nothing, got a group; overwrite=True",
-        ),
-        (
-            lambda at: zarr.open(N5Store(at.with_name("b.n5"), zarr_format=2), mode="w"),
-            N5UnrepresentableError,
-            r"functions create it with zarr_format=2",
-        ),
-    ],
-    ids=["mode", "resolution", "array", "group", "format"],
-)
-def test_the_way_out_is_named(
-    tmp_path: Path, array: Any, call: Any, error: Any, message: str
-) -> None:
-    with pytest.raises(error, match=message):
-        call(tmp_path / "a.n5")
 
 
 def test_chunks_of_one_number_are_for_all_axes(tmp_path: Path) -> None:

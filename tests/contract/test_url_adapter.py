@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import shutil
-import subprocess
-import sys
 from importlib.metadata import entry_points
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
-import tensorstore
 from zarr.buffer import cpu
 from zarr.storage import ManagedMemoryStore
 
@@ -18,10 +15,13 @@ import n5zarr
 from n5zarr._zarr import sync
 from n5zarr.errors import N5UnrepresentableError
 from tests import url_pipelines
+from tests.contract.stored import by_tensorstore, write_by_tensorstore
 from tests.url_pipelines import open_url
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from tests.programs import Programs
 
 VALUES = np.arange(35, dtype="u2").reshape(5, 7)
 
@@ -37,15 +37,7 @@ def proposal(monkeypatch: pytest.MonkeyPatch) -> None:
 def root(tmp_path: Path) -> Path:
     """Return a container that tensorstore wrote."""
     for path, values in (("em/s0", VALUES), ("em/s1", VALUES[::2, ::2])):
-        spec = {
-            "driver": "n5",
-            "kvstore": {"driver": "file", "path": f"{tmp_path}/c 1.n5/{path}"},
-            "metadata": {"blockSize": [3, 2], "compression": {"type": "gzip"}},
-        }
-        made = tensorstore.open(
-            spec, create=True, dtype="uint16", shape=values.T.shape
-        ).result()  # N5 order
-        made.write(values.T).result()
+        write_by_tensorstore(tmp_path / "c 1.n5" / path, values, (2, 3))
     return tmp_path / "c 1.n5"
 
 
@@ -53,19 +45,13 @@ def root(tmp_path: Path) -> Path:
 @pytest.mark.parametrize(
     "url",
     [
-        "file://{root}|n5:em/s0",
-        "file:{root}/|n5:em/s0/",
-        "file://{root}|N5:em/s0",
-        "file://{root}/em|n5:s0",
-        "file://{root}/em/s0|n5:",
-        "file://{root}/em/s0|n5",
-        "file://{root}|n5:em/s0|zarr3:",
-        "file://{root}|n5:em|zarr3:s0",
-        "file://{root}.zip|zip:c 1.n5|n5:em/s0",
-        "file://{root}.zip|zip:c 1.n5/em|n5:s0",
+        "file://{root}|n5:em/s0", "file:{root}/|n5:em/s0/", "file://{root}|N5:em/s0",
+        "file://{root}/em|n5:s0", "file://{root}/em/s0|n5:", "file://{root}/em/s0|n5",
+        "file://{root}|n5:em/s0|zarr3:", "file://{root}|n5:em|zarr3:s0",
+        "file://{root}.zip|zip:c 1.n5|n5:em/s0", "file://{root}.zip|zip:c 1.n5/em|n5:s0",
         "file://{root}.zip|zip:|n5:c 1.n5/em/s0",
     ],
-)
+)  # fmt: skip
 def test_it_opens_what_is_left_of_it(root: Path, url: str) -> None:
     shutil.make_archive(str(root), "zip", root.parent, root.name)
     where = url.format(root=str(root).replace(" ", "%20"))
@@ -93,9 +79,7 @@ def test_it_writes_what_tensorstore_reads(tmp_path: Path) -> None:
     array[1:3] = 9
     expected = VALUES.copy()
     expected[1:3] = 9
-    spec = {"driver": "n5", "kvstore": {"driver": "file", "path": f"{tmp_path}/new.n5/em/s0"}}
-    stored = np.asarray(tensorstore.open(spec).result().read().result())
-    np.testing.assert_array_equal(stored.T, expected)
+    np.testing.assert_array_equal(by_tensorstore(tmp_path / "new.n5/em/s0"), expected)
 
 
 def test_what_zarr_keeps_in_memory(root: Path) -> None:
@@ -130,12 +114,11 @@ def test_it_is_an_adapter_of_zarrs() -> None:
     assert issubclass(found.load(), url_pipelines.URLPipelineAdapter)
 
 
-def test_it_is_loaded_by_nothing_until_zarr_asks() -> None:
+def test_it_is_loaded_by_nothing_until_zarr_asks(programs: Programs) -> None:
     """Without the proposal the module can be imported all the same."""
     code = (
-        "import sys, zarr, n5zarr; zarr.open(n5zarr.N5Store(n5zarr.sample_path()), mode='r');"
+        "zarr.open(n5zarr.N5Store(n5zarr.sample_path()), mode='r');"
         "assert 'n5zarr.store.url_adapter' not in sys.modules;"
         "import n5zarr.store.url_adapter as a; print(a.N5UrlAdapter.__name__)"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.split() == ["N5UrlAdapter"]
+    assert programs.run(code).stdout.split() == ["N5UrlAdapter"]

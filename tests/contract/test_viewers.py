@@ -64,19 +64,19 @@ def arrays(root: Path, unit: str) -> None:
         )  # fmt: skip
 
 
-@pytest.fixture(params=[*CONVENTIONS, "create_array", "set_geometry"])
+@pytest.fixture(params=[*CONVENTIONS, "create_array", "set_geometry"], scope="module")
 def how(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
-@pytest.fixture(params=UNITS)
+@pytest.fixture(params=UNITS, scope="module")
 def unit(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
-@pytest.fixture
-def root(tmp_path: Path, how: Any, unit: str) -> Path:
-    where = tmp_path / "c.n5"
+@pytest.fixture(scope="module")
+def root(tmp_path_factory: pytest.TempPathFactory, how: Any, unit: str) -> Path:
+    where = tmp_path_factory.mktemp("viewers") / "c.n5"
     if how == "create_array":
         arrays(where, unit)
     elif how == "set_geometry":

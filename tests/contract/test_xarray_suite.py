@@ -59,12 +59,12 @@ class _Target:
         yield N5Store(self.path / f"{self.n_targets}.n5", zarr_format=self.zarr_format)
 
 
-@pytest.mark.each_of(7)
+@pytest.mark.each_of(11)
 class TestN5Store(_Target, backends.ZarrBase):  # type: ignore[misc] # untyped
     pass
 
 
-@pytest.mark.each_of(7)
+@pytest.mark.each_of(11)
 class TestRegionAuto(_Target, backends.TestZarrRegionAuto):  # type: ignore[misc] # untyped
     pass
 

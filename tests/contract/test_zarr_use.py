@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
-import tensorstore
 import xarray as xr
 import zarr
 from zarr.abc.store import OffsetByteRequest, RangeByteRequest, SuffixByteRequest
@@ -26,6 +25,7 @@ from n5zarr._zarr import sync
 from n5zarr.fast.array import N5Array
 from n5zarr.storage.place import place_of
 from n5zarr.store.location import root_of
+from tests.contract.stored import contents, write_by_tensorstore
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -74,15 +74,9 @@ def container(tmp_path: Path, values: np.ndarray) -> Path:
 
 
 SELECTIONS: list[Any] = [
-    np.s_[...],
-    np.s_[2, 3, 4],
-    np.s_[-1],
-    np.s_[1:6, ::2, 12:3:1],
-    np.s_[:, 10, :],
-    np.s_[6:7, 8:11, 10:13],
-    np.s_[..., 5],
-    np.s_[0:0],
-]
+    np.s_[...], np.s_[2, 3, 4], np.s_[-1], np.s_[1:6, ::2, 12:3:1], np.s_[:, 10, :],
+    np.s_[6:7, 8:11, 10:13], np.s_[..., 5], np.s_[0:0],
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("codecs", CODECS)
@@ -360,7 +354,7 @@ def test_options_outside_their_vocabulary_are_refused(container: Path) -> None:
 
 
 def test_a_read_only_store_refuses_to_write_and_nothing_changes(container: Path) -> None:
-    before = {p: p.read_bytes() for p in container.rglob("*") if p.is_file()}
+    before = contents(container)
     group = zarr.open_group(N5Store(container, read_only=True), mode="r")
     array = group["a/b"]
     assert isinstance(array, zarr.Array)
@@ -373,7 +367,7 @@ def test_a_read_only_store_refuses_to_write_and_nothing_changes(container: Path)
     ):
         with pytest.raises(ValueError, match="read-only"):
             write()
-    assert {p: p.read_bytes() for p in container.rglob("*") if p.is_file()} == before
+    assert contents(container) == before
 
 
 def test_a_missing_container_or_node_is_not_found_and_not_made(tmp_path: Path) -> None:
@@ -466,19 +460,7 @@ def test_a_dataset_that_was_replaced_is_not_read_as_the_old_one(container: Path)
         array = zarr.open_array(N5Store(container, codecs=codecs), path="a/b", mode="r")
         array[...]
         other = container / "other"
-        tensorstore.open(
-            {
-                "driver": "n5",
-                "kvstore": {"driver": "file", "path": str(other)},
-                "metadata": {
-                    "dimensions": [13, 11, 7],
-                    "blockSize": [4, 5, 2],
-                    "dataType": "uint16",
-                    "compression": {"type": "gzip"},
-                },
-                "create": True,
-            }
-        ).result().write(np.ones((13, 11, 7), "uint16")).result()
+        write_by_tensorstore(other, np.ones((7, 11, 13), "uint16"), (2, 5, 4))
         (container / "a" / "b").rename(container / "old")
         other.rename(container / "a" / "b")
         with pytest.raises(n5zarr.N5Error, match="has replaced the dataset") as err:

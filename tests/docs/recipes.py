@@ -220,6 +220,31 @@ def _(done: Done) -> None:
         same(patch, labels()[tuple(slice(a, a + 32) for a in start)])
 
 
+@after("Predict with many workers, and go on after a kill")
+def _(done: Done) -> None:
+    expected = np.where(em() > 100, em(), 0)
+    same(read("predicted.n5/em/s0"), expected)
+    said(done, "27 blocks", "no problems")
+    assert document("predicted.n5/em/s0")["units"] == document("sample.n5/em/s0")["units"]
+    (line,) = re.findall(r"With dask: `(.*)`", done.recipe)
+    lines = [
+        "import n5zarr",
+        "from distributed import Client",
+        "from predict import predict",
+        'boxes = n5zarr.stored_blocks("predicted.n5/em/s0", missing=True, slices=True)',
+        "with Client(processes=False, dashboard_address=None) as client:",
+        f"    {line}",
+    ]
+    Path("client.py").write_text("\n".join(lines))
+    for ways in ([("client.py", "")], [("task.py", task) for task in "01"]):
+        for name in ("0/0/0", "1/1/1", "2/0/2"):
+            Path("predicted.n5/em/s0", name).unlink()
+        for script, task in ways:
+            slurm = os.environ | {"SLURM_ARRAY_TASK_ID": task}
+            subprocess.run([sys.executable, script], env=slurm, check=True)
+        same(read("predicted.n5/em/s0"), expected)
+
+
 @after("uint64 labels for torch")
 def _(done: Done) -> None:
     assert done.names["labels"].dtype == np.int64
@@ -274,6 +299,12 @@ def _(done: Done) -> None:
     assert found.s0.shape == SAMPLE
     assert found.x.attrs["units"] == "nm"
     assert float(found.x[1] - found.x[0]) == 8
+
+
+@after("An NWB session on a server")
+def _(done: Done) -> None:
+    same(done.names["electrode"], volume()[10:20, 1, 0])
+    same(done.names["raw"].data[:], volume()[:, :3, 0])
 
 
 @after("Make the folder itself Zarr and N5 at once")

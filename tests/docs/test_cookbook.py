@@ -31,6 +31,7 @@ BLOCK = re.compile(r"^```(python|sh)\n(.*?)^```\n(\n```text\n(.*?)^```)?", re.DO
 LONG = {  # start processes
     "A colleague with only a browser",
     "A job array of SLURM without dask",
+    "Predict with many workers, and go on after a kill",
     "The image is black or too dark in a viewer",
     "Write from many processes at once",
     "dask on a cluster",

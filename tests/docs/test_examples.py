@@ -105,8 +105,8 @@ def parser() -> Any:
 
     def spare(command: Any) -> None:
         command.callback = lambda **_: None
-        for each in command.commands.values() if isinstance(command, TyperGroup) else ():
-            spare(each)
+        for name in command.commands if isinstance(command, TyperGroup) else ():
+            spare(command.get_command(None, name))
 
     command = get_command(app)  # makes it anew
     spare(command)

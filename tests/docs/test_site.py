@@ -80,7 +80,7 @@ FIT = {
         "convert/",
         "pyramids/",
     ),
-    1280: ("performance/", "suites/"),
+    1280: ("performance/", "design/results/"),
 }
 SCROLLING = """
 return [...document.querySelectorAll(".md-typeset__scrollwrap")]

@@ -33,6 +33,7 @@ import n5zarr
 from n5zarr import N5Store
 from n5zarr._zarr import sync
 from n5zarr.container.nodes import _plain_dataset
+from n5zarr.fast.default import _UntilZarrComes
 from n5zarr.rooms import ADDED
 from n5zarr.tools.jobs import run
 from n5zarr.viewing.serve.app import make_app
@@ -104,12 +105,13 @@ class Call(NamedTuple):
 def name_of(frame: FrameType) -> str | None:
     """Return the name of a function of n5zarr; None for any other, and for properties.
 
-    Waiting for zarr's event loop is no step: zarr's own functions wait, too.
+    Waiting for zarr's event loop is no step: zarr's own functions wait, too. Nor is a search for a
+    module, which asks for zarr if n5zarr came first.
     """
     file, code = frame.f_code.co_filename, frame.f_code
     if not file.startswith(PACKAGE) or "<" in code.co_qualname.replace("<locals>", ""):
         return None
-    if code is sync.__code__:
+    if code in (sync.__code__, _UntilZarrComes.find_spec.__code__):
         return None
     module = "n5zarr." + file.removeprefix(PACKAGE).removesuffix(".py").replace(os.sep, ".")
     owner: Any = import_module(module)

@@ -43,8 +43,8 @@ if TYPE_CHECKING:
 SHAPE = (181, 181)
 VALUES = np.arange(181 * 181, dtype="u2").reshape(SHAPE)
 BLOCK = VALUES.astype(">u2").tobytes()
-LARGE = 2**27  # bytes that a payload decodes to
-ALLOWED = 2**26 + 4 * len(BLOCK)  # bytes of memory for reading it
+LARGE = 2**26  # bytes that a payload decodes to
+ALLOWED = 2**25 + 4 * len(BLOCK)  # bytes of memory for reading it
 
 
 def zstd_without_size() -> bytes:
@@ -127,7 +127,7 @@ def read(opening: Callable[[Path, str], Any], root: Path, name: str, answers: An
             answers.put((found, taken * 1024))
 
 
-@pytest.mark.each_of(3)
+@pytest.mark.each_of(5)
 @pytest.mark.parametrize("name", PAYLOADS)
 @pytest.mark.parametrize("opening", [by_zarr, by_zarr_2, by_zarr_portable, by_n5zarr])
 def test_a_payload_that_decodes_to_much_more(container: Path, name: str, opening: Any) -> None:
@@ -415,7 +415,7 @@ def test_links_that_are_not_followed_are_named(small: Path, tmp_path: Path) -> N
 def test_groups_are_listed_to_a_depth(tmp_path: Path) -> None:
     root = tmp_path / "c.n5"
     zarr.create_group(N5Store(root))
-    deepest = "/".join("g" * 1500)
+    deepest = "/".join("g" * 1100)  # more than Python calls itself
     for depth in range(1, len(deepest) + 1, 2):
         os.mkdir(f"{root}/{deepest[:depth]}")  # noqa: PTH102 - pathlib cannot go so deep
     with pytest.warns(n5zarr.N5Warning, match="at most 255 levels"):

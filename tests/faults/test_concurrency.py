@@ -8,7 +8,7 @@ import sys
 import textwrap
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
@@ -17,39 +17,39 @@ from zarr.storage import MemoryStore
 
 import n5zarr
 from n5zarr import N5Store
+from tests.processes import CONTEXT
 from tests.waiting import when_another_program_holds_a_lock
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
 
-def start(script: str, *arguments: object) -> subprocess.Popen[str]:
-    """Start a script in a process of its own."""
-    prelude = "import sys, numpy as np, zarr; from n5zarr import N5Store\n"
-    return subprocess.Popen(
-        [sys.executable, "-c", prelude + textwrap.dedent(script), *map(str, arguments)],
-        text=True,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-    )
-
-
-def wait(*processes: subprocess.Popen[str]) -> None:
+def in_processes(work: Callable[[Path, str], None], root: Path, names: str) -> list[Any]:
+    """Start a process for each name, which does the work with a container."""
+    processes = [CONTEXT.Process(target=work, args=(root, name)) for name in names]
     for process in processes:
-        process.communicate(timeout=120)
-    assert [process.returncode for process in processes] == [0] * len(processes)
+        process.start()
+    return processes
+
+
+def wait(processes: list[Any]) -> None:
+    for process in processes:
+        process.join(120)
+    assert [process.exitcode for process in processes] == [0] * len(processes)
+
+
+def set_attributes(root: Path, name: str) -> None:
+    for path in ("", "a"):
+        node = zarr.open(N5Store(root), path=path, mode="r+")
+        for i in range(12):
+            node.attrs[f"{name}-{i}"] = i
 
 
 def test_no_attribute_of_four_processes_is_lost(tmp_path: Path) -> None:
     root = tmp_path / "c.n5"
     array = zarr.create_array(N5Store(root), name="a", shape=(3,), dtype="u1")
-    script = """
-        node = zarr.open(N5Store(sys.argv[1]), path=sys.argv[2], mode="r+")
-        for i in range(12):
-            node.attrs[f"{sys.argv[3]}-{i}"] = i
-        """
-    for path in ("", "a"):
-        wait(*[start(script, root, path, name) for name in "pqrs"])
+    wait(in_processes(set_attributes, root, "pqrs"))
     expected = {f"{name}-{i}": i for name in "pqrs" for i in range(12)}
     assert zarr.open_group(N5Store(root)).attrs.asdict() == expected
     assert zarr.open_array(N5Store(root), path="a").attrs.asdict() == expected
@@ -116,19 +116,20 @@ def test_changes_may_be_stored_in_another_order_than_they_were_asked_for(tmp_pat
     assert dict(zarr.open_group(store, mode="r").attrs) == {"a": 1, "b": 2}
 
 
+def create_nodes(root: Path, name: str) -> None:
+    for i in range(8):
+        group = zarr.open_group(N5Store(root), path=f"g/h{i % 4}", mode="r+")
+        path = f"g/h{i % 4}/{name}{i}"
+        array = zarr.create_array(N5Store(root), name=path, shape=(3,), dtype="u2")
+        array[:] = i
+        group.attrs[f"{name}{i}"] = i
+
+
 def test_processes_that_create_nodes_at_once_do_not_disturb_each_other(tmp_path: Path) -> None:
-    script = """
-        for i in range(8):
-            g = zarr.open_group(N5Store(sys.argv[1]), path=f"g/h{i % 4}", mode="r+")
-            a = zarr.create_array(N5Store(sys.argv[1]), name=f"g/h{i % 4}/{sys.argv[2]}{i}",
-                                  shape=(3,), dtype="u2")
-            a[:] = i
-            g.attrs[f"{sys.argv[2]}{i}"] = i
-        """
     # zarr's own making of one group by several processes fails on every store
     for i in range(4):
         zarr.create_group(N5Store(tmp_path / "c.n5"), path=f"g/h{i}")
-    wait(*[start(script, tmp_path / "c.n5", name) for name in "pqrs"])
+    wait(in_processes(create_nodes, tmp_path / "c.n5", "pqrs"))
     root = zarr.open_group(N5Store(tmp_path / "c.n5"), mode="r")
     assert json.loads((tmp_path / "c.n5" / "attributes.json").read_text()) == {"n5": "4.0.0"}
     for name in "pqrs":
@@ -139,28 +140,32 @@ def test_processes_that_create_nodes_at_once_do_not_disturb_each_other(tmp_path:
             assert group.attrs[f"{name}{i}"] == i
 
 
+N_ROUNDS = 120
+
+
+def write_rounds(root: Path, name: str) -> None:
+    array = zarr.open_array(N5Store(root), path=name, mode="r+")
+    for i in range(1, N_ROUNDS):
+        array[:] = i
+        array.attrs.put({"x": [i] * 50, "y": i})
+
+
 def test_a_reader_never_sees_half_of_what_is_written(tmp_path: Path) -> None:
     root = tmp_path / "c.n5"
     array = zarr.create_array(N5Store(root), name="a", shape=(5, 7), chunks=(5, 7), dtype="u2")
     array[:] = 0
     array.attrs.put({"x": [0] * 50, "y": 0})
-    script = """
-        array = zarr.open_array(N5Store(sys.argv[1]), path="a", mode="r+")
-        for i in range(250):
-            array[:] = i
-            array.attrs.put({"x": [i] * 50, "y": i})
-        """
-    writer = start(script, root)
+    (writer,) = in_processes(write_rounds, root, "a")
     seen = set[int]()
-    while writer.poll() is None:
+    while writer.is_alive():
         values = np.asarray(zarr.open_array(N5Store(root), path="a", mode="r")[...])
         assert (values == values[0, 0]).all()
         attributes = zarr.open_array(N5Store(root), path="a", mode="r").attrs.asdict()
         assert attributes["x"] == [attributes["y"]] * 50
         seen.add(int(values[0, 0]))
-    wait(writer)
+    wait([writer])
     assert len(seen) > 3  # there was something to see
-    assert zarr.open_array(N5Store(root), path="a")[0, 0] == 249
+    assert zarr.open_array(N5Store(root), path="a")[0, 0] == N_ROUNDS - 1
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="there are no such locks")
@@ -173,7 +178,7 @@ def test_a_lock_of_another_program_is_waited_for(tmp_path: Path) -> None:
     zarr.create_group(N5Store(root))
     # as Java's FileChannel.lock: a record lock of the process
     script = """
-        import fcntl, json
+        import fcntl, json, sys
         file = open(sys.argv[1] + "/attributes.json", "r+")
         fcntl.lockf(file, fcntl.LOCK_EX)
         print("locked", flush=True)
@@ -184,7 +189,12 @@ def test_a_lock_of_another_program_is_waited_for(tmp_path: Path) -> None:
         json.dump(document | {"theirs": 1}, file)
         file.close()
         """
-    other = start(script, root)
+    other = subprocess.Popen(
+        [sys.executable, "-c", textwrap.dedent(script), root],
+        text=True,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    )
     assert other.stdout is not None
     other.stdout.readline()
     group = zarr.open_group(N5Store(root))
@@ -192,6 +202,7 @@ def test_a_lock_of_another_program_is_waited_for(tmp_path: Path) -> None:
     other.stdin.reconfigure(line_buffering=True)  # type: ignore[attr-defined]
     with when_another_program_holds_a_lock(partial(other.stdin.write, "go on\n")):
         group.attrs["ours"] = 2
-    wait(other)
+    other.communicate(timeout=120)
+    assert other.returncode == 0
     found = json.loads((root / "attributes.json").read_text())
     assert found == {"n5": "4.0.0", "theirs": 1, "ours": 2}

@@ -61,6 +61,9 @@ BROKEN_AND_OTHERS = np.s_[:5, :4, :2]
 """The region of the block that is broken, and of three others."""
 SOUND = np.s_[4:, 3:, 2:]
 
+EACH_BIT = 1 if os.environ.get("N5ZARR_ALL") else 3
+"""How many bits are passed over where each bit of a block is flipped."""
+
 LONG_AGO = 1e9, 1e9
 """When files are changed that may be empty: readers wait a second for the writer of a new one."""
 
@@ -283,6 +286,7 @@ def test_a_broken_block_is_never_shown_as_numbers(
             assert_located(caught.value, spoilt)
 
 
+@pytest.mark.each_of(2)
 @pytest.mark.parametrize(
     ("compression", "corrupt"),
     [p for p in BROKEN if p.id is not None and "-count-" not in str(p.id)],
@@ -312,7 +316,7 @@ def test_an_edge_block_is_named_in_n5_order(
         assert_located(caught.value, root, "2/1/0")
 
 
-@pytest.mark.each_of(2)
+@pytest.mark.each_of(5)
 @pytest.mark.parametrize("codecs", ["n5", "zarr"])
 @pytest.mark.parametrize("compression", COMPRESSIONS)
 @pytest.mark.parametrize("position", [(0, 0, 0), (2, 2, 2)], ids=["full-size", "truncated"])
@@ -353,7 +357,7 @@ def test_a_flipped_bit_under_a_checksum_is_never_shown_as_other_numbers(
     region = part(position)
     wrong = []
     with file.open("r+b", buffering=0) as opened:  # a file that is emptied first goes to the disk
-        for bit in range(8 * 16, 8 * len(whole)):
+        for bit in range(8 * 16, 8 * len(whole), EACH_BIT):
             broken = bytearray(whole)
             broken[bit // 8] ^= 1 << bit % 8
             opened.seek(0)
@@ -385,7 +389,7 @@ def test_trailing_bytes_do_no_harm_where_java_ignores_them(
         np.testing.assert_array_equal(array[...], VALUES)
 
 
-@pytest.mark.each_of(2)
+@pytest.mark.each_of(4)
 @pytest.mark.parametrize("codecs", ["n5", "zarr", "zarr's pipeline"])
 @pytest.mark.parametrize("compression", COMPRESSIONS)
 @pytest.mark.parametrize("surplus", [1, 48, 5000])
@@ -458,49 +462,18 @@ BROKEN_DOCUMENTS = {
     "nested-abysmally": (b"[" * 100_000, "json", "not JSON"),
     "thousands-of-digits": (b'{"a":' + b"9" * 5000 + b"}", "json", "not JSON"),
     "thousands-of-digits-lenient": (b"{a:" + b"9" * 5000 + b"}", "json", "not JSON"),
-    "dimensions-string": (changed(dimensions="5,7,11"), "member", "dimensions: expected a list"),
-    "dimensions-null": (changed(dimensions=None), "member", "dimensions: expected a list"),
+    # others are in tests/unit/format
     "dimensions-empty": (changed(dimensions=[]), "member", "blockSize: expected 0 entries"),
-    "dimension-string": (changed(dimensions=["5.0", 7, 11]), "member", "dimensions[0]: expected"),
-    "dimension-fractional": (changed(dimensions=[5, 7.5, 11]), "member", "dimensions[1]: expected"),
     "dimension-negative": (changed(dimensions=[5, 7, -11]), "member", "dimensions[2]: expected"),
-    "dimension-bool": (changed(dimensions=[True, 7, 11]), "member", "dimensions[0]: expected"),
-    "dimension-nan": (changed(dimensions=[5, 7, float("nan")]), "member", "dimensions[2]: exp"),
-    "dimension-too-large": (changed(dimensions=[2**63, 7, 11]), "member", "dimensions[0]: exp"),
     "block-size-0": (changed(blockSize=[2, 0, 4]), "member", "blockSize[1]: expected"),
-    "block-size-negative": (changed(blockSize=[-2, 3, 4]), "member", "blockSize[0]: expected"),
-    "block-size-fractional": (changed(blockSize=[2, 3, 4.5]), "member", "blockSize[2]: expected"),
-    "block-size-too-large": (changed(blockSize=[2**31, 3, 4]), "member", "blockSize[0]: expected"),
-    "block-size-number": (changed(blockSize=64), "member", "blockSize: expected a list"),
     "rank-lower": (changed(blockSize=[2, 3]), "member", "blockSize: expected 3 entries"),
-    "rank-higher": (changed(blockSize=[2, 3, 4, 5]), "member", "blockSize: expected 3 entries"),
     "data-type-unknown": (changed(dataType="uint128"), "data-type", "dataType: expected one of"),
-    "data-type-upper-case": (changed(dataType="UINT16"), "data-type", "dataType: expected one of"),
-    "data-type-null": (changed(dataType=None), "data-type", "dataType: expected one of"),
-    "data-type-list": (changed(dataType=["uint8"]), "data-type", "dataType: expected one of"),
     "compression-unknown": (changed(compression={"type": "lzo"}), "compression", "got 'lzo'"),
     "compression-null": (changed(compression=None), "compression", "expected an object"),
-    "compression-number": (changed(compression=5), "compression", "expected an object"),
-    "compression-untyped": (changed(compression={"level": 5}), "compression", "got None"),
     "level-too-high": (
         changed(compression={"type": "gzip", "level": 10}),
         "compression",
         "compression.level: expected an integer from -1 to 9, got 10",
-    ),
-    "level-string": (
-        changed(compression={"type": "gzip", "level": "6.5"}), "compression", "compression.level",
-    ),
-    "clevel-too-high": (
-        changed(compression={"type": "blosc", "clevel": 10}), "compression", "compression.clevel",
-    ),
-    "cname-unknown": (
-        changed(compression={"type": "blosc", "cname": "lz5"}), "compression", "compression.cname",
-    ),
-    "preset-too-high": (
-        changed(compression={"type": "xz", "preset": 10}), "compression", "compression.preset",
-    ),
-    "bzip2-block-size-0": (
-        changed(compression={"type": "bzip2", "blockSize": 0}), "compression", "compression.blockS",
     ),
     "compression-type-unknown": (
         _json({**without("compression"), "compressionType": "lzo"}),

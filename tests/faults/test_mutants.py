@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import os
 import struct
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
 SHAPE = (31, 67)  # one block
 N_OTHERS = 60  # mutants at places that a seed chooses
+EACH = 1 if os.environ.get("N5ZARR_ALL") else 3  # each n-th mutant
 PARTS: list[Any] = [np.s_[0], np.s_[13:17, 3:11], np.s_[30, 66]]
 COMPRESSIONS: list[dict[str, Any]] = [
     {"type": "raw"},
@@ -83,7 +85,8 @@ def check(root: Path, dtype: str, compression: dict[str, Any], block: bytes, n_h
     path.write_bytes(block)
     np.testing.assert_array_equal(array[...], original)
     n_raised = 0
-    for k, (position, mutant) in enumerate(mutants(block, n_head, seed=len(block))):
+    chosen = itertools.islice(mutants(block, n_head, seed=len(block)), 0, None, EACH)
+    for k, (position, mutant) in enumerate(chosen):
         path.write_bytes(mutant)
         whole = outcome(array)
         parts = [outcome(array, where) for where in PARTS]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import pickle
 import shutil
 from concurrent.futures import ProcessPoolExecutor
-from multiprocessing import get_context
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,6 +17,7 @@ from zarr.storage import MemoryStore, WrapperStore, ZipStore
 import n5zarr
 from n5zarr import N5Store
 from n5zarr.errors import N5Error
+from tests.processes import CONTEXT
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -83,6 +83,7 @@ def test_reading_raises(
         assert caught.value.kind == "changed"
 
 
+@pytest.mark.each_of(2)
 @pytest.mark.parametrize("box", BOXES.values(), ids=BOXES)
 @pytest.mark.parametrize("way", WRITABLE.values(), ids=WRITABLE)
 @pytest.mark.parametrize("remove", REMOVALS.values(), ids=REMOVALS)
@@ -124,14 +125,13 @@ def read_pickled(pickled: bytes) -> str:
         return err.kind
 
 
-@pytest.mark.each_of(4)
-@pytest.mark.parametrize("way", WRITABLE.values(), ids=WRITABLE)
-def test_other_processes_raise(tmp_path: Path, way: Callable[[Any], Any]) -> None:
+def test_other_processes_raise(tmp_path: Path) -> None:
     """Pickled arrays raise in other processes, as in dask's workers."""
-    pickled = pickle.dumps(way(make(tmp_path / "c.n5")))
-    REMOVALS["renamed"](tmp_path / "c.n5")
-    with ProcessPoolExecutor(1, get_context("spawn")) as workers:
-        assert workers.submit(read_pickled, pickled).result() == "changed"
+    root = make(tmp_path / "c.n5")
+    pickled = [pickle.dumps(way(root)) for way in WRITABLE.values()]
+    REMOVALS["renamed"](root)
+    with ProcessPoolExecutor(1, CONTEXT) as workers:
+        assert set(workers.map(read_pickled, pickled)) == {"changed"}
 
 
 # ---------------------------------------------------------------------- storage without stamps
@@ -218,6 +218,7 @@ CHANGES: dict[str, Callable[[Any], object]] = {
 }
 
 
+@pytest.mark.each_of(3)
 @pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
 @pytest.mark.parametrize("way", WRITABLE.values(), ids=WRITABLE)
 @pytest.mark.parametrize("instead", ["nothing", "an empty group", "other elements"])

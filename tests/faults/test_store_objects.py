@@ -108,13 +108,14 @@ def test_a_document_that_is_replaced_right_after_it_was_written_is_read_again(
 ) -> None:
     root = tmp_path / "c.n5"
     n5zarr.create_array(root, path="a", shape=SHAPE, chunks=CHUNKS, dtype="u2")
-    path, own = root / "a" / "attributes.json", LocalFiles.answer
+    path, own, numbers = root / "a" / "attributes.json", LocalFiles.answer, count()
     array: Any = zarr.open_array(N5Store(root, **how), path="a", mode="r+")
 
     def answer(self: LocalFiles, request: Any, warn: Any) -> object:
         answered = own(self, request, warn)
         if isinstance(request, Update) and request.key == "a/attributes.json":
-            new = path.with_name("new")  # at once, as the other document is written meanwhile
+            # at once, as the other document is written meanwhile
+            new = path.with_name(f"new{next(numbers)}")
             outside.write_file(new, path.read_bytes().replace(b"uint16", b"uint32"))
             os.utime(new, (1, 1))  # no recent file, whose stamp would be unique
             new.replace(path)

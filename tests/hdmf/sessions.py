@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from hdmf.common import DynamicTable
 from hdmf.data_utils import DataChunkIterator, GenericDataChunkIterator
-from pynwb import NWBFile, TimeSeries
+from pynwb import NWBHDF5IO, NWBFile, TimeSeries
 from pynwb.base import Image, Images
 from pynwb.behavior import Position, SpatialSeries
 from pynwb.ecephys import LFP, ElectricalSeries
@@ -23,7 +24,7 @@ from pynwb.ophys import (
     TwoPhotonSeries,
 )
 
-__all__ = ["Buffers", "Pids", "session"]
+__all__ = ["START", "Buffers", "Pids", "new", "series", "session", "written"]
 
 START = datetime(2026, 11, 21, 9, 30, 0, 123456, tzinfo=UTC)
 
@@ -67,6 +68,25 @@ class Pids(Buffers):
         return Pids(**dictionary)
 
 
+def new(*series: TimeSeries) -> NWBFile:
+    """Make a session of some series only."""
+    file = NWBFile(session_description="x", identifier="i", session_start_time=START)
+    for one in series:
+        file.add_acquisition(one)
+    return file
+
+
+def series(name: str, data: Any, **options: Any) -> TimeSeries:
+    return TimeSeries(name=name, data=data, unit="V", rate=1.0, **options)
+
+
+def written(path: Path, file: NWBFile) -> Path:
+    """Write a session as HDF5."""
+    with NWBHDF5IO(path, mode="w") as io:
+        io.write(file)
+    return path
+
+
 def session(identifier: str = "a session", *, seed: int = 7) -> NWBFile:
     """Make the session; equal but for the identifiers of its objects."""
     random = np.random.default_rng(seed)
@@ -74,6 +94,7 @@ def session(identifier: str = "a session", *, seed: int = 7) -> NWBFile:
         session_description="Every kind of data: μ, é, 漢字",
         identifier=identifier,
         session_start_time=START,
+        file_create_date=START,
         experimenter=["Ramón y Cajal, Santiago", "Golgi, Camillo"],
         keywords=["n5", "", "nwb"],
         notes="",

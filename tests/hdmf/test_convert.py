@@ -22,8 +22,9 @@ import zarr
 from hdmf.backends.hdf5 import H5DataIO
 from hdmf.common import DynamicTable
 from hdmf_zarr import NWBZarrIO, ZarrDataIO
-from pynwb import NWBHDF5IO, NWBFile, TimeSeries, get_manager
+from pynwb import NWBHDF5IO, NWBFile, get_manager
 from pynwb.image import ImageSeries
+from rich.console import Console
 
 from n5zarr import N5Store
 from n5zarr.cli.app import app
@@ -36,9 +37,9 @@ from n5zarr.errors import (
 )
 from n5zarr.hdmf import NWBN5IO, convert, differences
 from n5zarr.hdmf.chunking import Meter, _Slabs
-from n5zarr.hdmf.file_contents import _SLAB, slab_shape, slabs
+from n5zarr.hdmf.file_contents import slab_shape, slabs
 from tests.command import CliRunner
-from tests.hdmf.sessions import START, session
+from tests.hdmf.sessions import new, series, session, written
 from tests.programs import Programs
 
 if TYPE_CHECKING:
@@ -48,23 +49,6 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore:Consolidated metadata:zarr.errors.ZarrUserWarning"),
     pytest.mark.filterwarnings("ignore:.*readers will search for '..avi':n5zarr.N5Warning"),
 ]
-
-
-def new(*series: TimeSeries) -> NWBFile:
-    file = NWBFile(session_description="x", identifier="i", session_start_time=START)
-    for one in series:
-        file.add_acquisition(one)
-    return file
-
-
-def series(name: str, data: Any, **options: Any) -> TimeSeries:
-    return TimeSeries(name=name, data=data, unit="V", rate=1.0, **options)
-
-
-def written(path: Path, file: NWBFile) -> Path:
-    with NWBHDF5IO(path, mode="w") as io:
-        io.write(file)
-    return path
 
 
 @pytest.fixture(scope="module")
@@ -991,7 +975,7 @@ def test_contiguous_arrays_get_blocks_of_about_a_megabyte(shape: tuple[int, ...]
         assert math.prod(iterator.buffer_shape) * 2 <= 2**24
 
 
-def test_the_written_file_is_compared(
+def test_a_written_file_that_differs_is_no_success(
     small: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write = NWBN5IO.write_builder
@@ -1007,6 +991,9 @@ def test_the_written_file_is_compared(
     assert err.value.kind == "differs"
     (line,) = err.value.__notes__
     assert line.startswith("/acquisition/t/data: 1 values differ, the first at (3,): ")
+    (left,) = tmp_path.iterdir()
+    assert left.name in str(err.value)
+    assert left.name.endswith(".partial.n5")
 
 
 def test_a_replaced_target_is_restored_after_an_interruption(
@@ -1025,19 +1012,6 @@ def test_a_replaced_target_is_restored_after_an_interruption(
     with pytest.raises(KeyboardInterrupt):
         convert(small, tmp_path / "a.n5", overwrite=True, verify=False)
     assert (tmp_path / "a.n5" / "mark").exists()
-
-
-def test_a_difference_is_no_success(small: Path, tmp_path: Path, monkeypatch: Any) -> None:
-    def found(*_: Any, **__: Any) -> list[str]:
-        return ["/a: differs"]
-
-    monkeypatch.setattr("n5zarr.hdmf.conversion.differences", found)
-    with pytest.raises(N5Error, match=r"a\.n5: not written, as it would differ") as err:
-        convert(small, tmp_path / "a.n5")
-    assert err.value.__notes__ == ["/a: differs"]
-    (left,) = tmp_path.iterdir()
-    assert left.name in str(err.value)
-    assert left.name.endswith(".partial.n5")
 
 
 def test_data_linked_in_other_files_are_copied(tmp_path: Path) -> None:
@@ -1142,41 +1116,56 @@ def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     )  # fmt: skip
 
 
-def test_the_command_says_at_once_that_there_is_no_source(tmp_path: Path) -> None:
-    script = "import sys, n5zarr.cli.app; sys.argv[0] = 'n5zarr'; app = n5zarr.cli.app.app\n"
-    script += "try: app()\nfinally: print({'hdmf', 'pynwb', 'h5py'} & sys.modules.keys())"
+MISTAKES = {
+    "none.nwb b.n5": "none.nwb does not exist; the nearest existing directory is .",
+    "a.nwb b.tif": "b.tif: expected a suffix of ['.nwb', ",
+    "a.nwb a.nwb/b.n5": "a.nwb/b.n5: expected a location beside ",
+    "a.nwb file/b/c.n5": "file/b/c.n5: expected a place in a folder, got the file ",
+    "a.nwb file --to n5": "file exists; overwrite=True (--overwrite) replaces it",
+    "a.nwb s3://lab/b.n5": "s3://lab/b.n5: expected a local path; NWBN5IO ",
+    "a.nwb b.n5 --to tiff": "Invalid value for '--to': ",
+    "a.nwb b.n5 --verfy": "No such option: --verfy",
+}
+
+
+def test_the_command_says_at_once_what_is_wrong(tmp_path: Path) -> None:
+    for name in ("a.nwb", "file"):
+        (tmp_path / name).touch()
+    script = (
+        "import sys\nfrom n5zarr.cli.app import app\n"
+        "for arguments in sys.argv[1:]:\n"
+        "    try: app(['nwb', 'convert', *arguments.split()], prog_name='n5zarr')\n"
+        "    except SystemExit as end: print(end.code, {'hdmf', 'h5py'} & {*sys.modules})\n"
+        "    print('next', file=sys.stderr, flush=True)"
+    )
     done = subprocess.run(
-        [sys.executable, "-c", script, "nwb", "convert", "none.nwb", "b.n5"],
+        [sys.executable, "-c", script, *MISTAKES],
         cwd=tmp_path, capture_output=True, text=True, check=False,
     )  # fmt: skip
-    assert done.returncode == 2
-    assert done.stdout == "set()\n"
-    assert done.stderr.startswith("n5zarr: error: none.nwb does not exist; the nearest existing")
+    assert done.stdout == "2 set()\n" * len(MISTAKES)
+    for said, expected in zip(done.stderr.split("next\n"), MISTAKES.values(), strict=False):
+        assert expected in said
+    assert {path.name for path in tmp_path.iterdir()} == {"a.nwb", "file"}
 
 
-def test_the_command_shows_how_far_it_is(tmp_path: Path, programs: Programs) -> None:
+def test_the_command_shows_how_far_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     values = np.random.default_rng(1).integers(0, 2**31, (300_007, 11), "int32")
     written(tmp_path / "a.nwb", new(series("t", values)))
-    # of a terminal 80 columns wide
-    script = """
-import sys
-from n5zarr.cli import progress
-from rich.console import Console
-progress.console = lambda stderr=False: Console(stderr=stderr, force_terminal=True, width=80)
-sys.argv = ["n5zarr", "nwb", "convert", "a.nwb", "a.n5"]
-cli.app()
-"""
-    done = programs.run(script, folder=tmp_path)
-    assert done.returncode == 0, done.stderr
+
+    def terminal(*, stderr: bool) -> Console:
+        return Console(stderr=stderr, force_terminal=True, width=80)
+
+    monkeypatch.setattr("n5zarr.cli.progress.console", terminal)
+    paths = [str(tmp_path / name) for name in ("a.nwb", "a.n5")]
+    done = CliRunner().invoke(app, ["nwb", "convert", *paths])
     for stage in ("convert", "verify"):
         assert re.search(rf"{stage} .*12\.6/12\.6 MiB", done.stderr), done.stderr
-    assert "written, equal to a.nwb" in done.stdout
+    assert "written, equal to" in done.stdout
 
 
 @pytest.fixture(scope="module")
 def large(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    values = np.random.default_rng(1).integers(0, 2**31, (1_000_017, 5), "int32")
-    assert values.nbytes > _SLAB  # is read in more than one part
+    values = np.random.default_rng(1).integers(0, 2**31, (100_017, 5), "int32")
     path = tmp_path_factory.mktemp("large") / "a.n5"
     with NWBN5IO(path, mode="w") as io:
         io.write(new(series("t", values)))
@@ -1195,7 +1184,9 @@ def test_the_command_cleans_up_when_it_is_stopped(
 import contextlib, os, signal, sys
 signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored in the background
 signal.signal(signal.SIGHUP, signal.SIG_DFL)
+from n5zarr.hdmf import file_contents
 from n5zarr.hdmf.chunking import Meter
+file_contents._SLAB = 1 << 18  # it is read in more than one part
 def add(self, count, add=Meter.add):
     if self._stage == "convert" and self._done == 0 and count:
         with contextlib.suppress(BaseException):

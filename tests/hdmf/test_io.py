@@ -16,14 +16,14 @@ import obstore.store
 import pytest
 import zarr
 from hdmf_zarr import NWBZarrIO, ZarrDataIO
-from pynwb import NWBHDF5IO, NWBFile, TimeSeries, get_manager
+from pynwb import NWBHDF5IO, NWBFile, get_manager
 from zarr.storage import FsspecStore, LocalStore, MemoryStore, ObjectStore
 
 from n5zarr import N5Store
 from n5zarr.errors import N5UnrepresentableError, N5UnsupportedError, N5Warning
 from n5zarr.hdmf import N5IO, NWBN5IO, differences
 from n5zarr.hdmf.backend import N5PathStore
-from tests.hdmf.sessions import START, Buffers, Pids
+from tests.hdmf.sessions import Buffers, Pids, new, series
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -33,17 +33,6 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.filterwarnings("ignore:Consolidated metadata:zarr.errors.ZarrUserWarning")
 
 RAMP = np.arange(7 * 5).reshape(7, 5)
-
-
-def new(*series: TimeSeries) -> NWBFile:
-    file = NWBFile(session_description="x", identifier="i", session_start_time=START)
-    for one in series:
-        file.add_acquisition(one)
-    return file
-
-
-def series(name: str, data: Any) -> TimeSeries:
-    return TimeSeries(name=name, data=data, unit="V", rate=1.0)
 
 
 def write(io: type, path: Path, file: NWBFile) -> None:
@@ -161,6 +150,15 @@ def test_attributes_are_written_at_once() -> None:
     assert inner.puts[array] == 3  # and its data type
     attributes = zarr.open_group(N5Store(inner), mode="r")["acquisition/t"].attrs
     assert set(attributes) >= {"neurodata_type", "namespace", "object_id", "comments"}
+
+
+def test_a_file_of_hdf5_is_exported(tmp_path: Path) -> None:
+    write(NWBHDF5IO, tmp_path / "a.nwb", new(series("t", RAMP)))
+    with NWBHDF5IO(tmp_path / "a.nwb", mode="r") as source:
+        with NWBN5IO(tmp_path / "a.n5", mode="w") as io:
+            io.export(src_io=source, write_args={"link_data": False})
+        with NWBN5IO(tmp_path / "a.n5", mode="r") as copy:
+            assert list(differences(source, copy)) == []
 
 
 def test_modes_that_create(tmp_path: Path) -> None:

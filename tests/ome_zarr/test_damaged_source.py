@@ -24,24 +24,27 @@ DAMAGES: dict[str, Any] = {
 }
 
 
-@pytest.mark.parametrize("damage", DAMAGES)
-def test_a_damaged_level_is_an_error(tmp_path: Path, damage: str) -> None:
-    path = tmp_path / "a.zarr"
-    write(path, 3)
-    n5zarr.build_pyramid(path, levels=1)
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    """Write an image of two levels."""
+    write(tmp_path / "a.zarr", 3)
+    n5zarr.build_pyramid(tmp_path / "a.zarr", levels=1)
+    return tmp_path / "a.zarr"
+
+
+def test_a_damaged_level_is_an_error(path: Path, tmp_path: Path) -> None:
     document = path / "0" / "zarr.json"
-    document.write_text(DAMAGES[damage](document.read_text()))
-    with pytest.raises(N5UnrepresentableError, match=r"a\.zarr.*: expected"):
-        n5zarr.convert(path, tmp_path / "a.n5")
-    with pytest.raises(N5UnrepresentableError, match="0: expected an array of Zarr"):
-        n5zarr.build_pyramid(path, levels=1, overwrite=True)
-    assert not (tmp_path / "a.n5").exists()
+    before = document.read_text()
+    for damage in DAMAGES.values():
+        document.write_text(damage(before))
+        with pytest.raises(N5UnrepresentableError, match=r"a\.zarr.*: expected"):
+            n5zarr.convert(path, tmp_path / "a.n5")
+        with pytest.raises(N5UnrepresentableError, match="0: expected an array of Zarr"):
+            n5zarr.build_pyramid(path, levels=1, overwrite=True)
+        assert not (tmp_path / "a.n5").exists()
 
 
-def test_a_missing_level_is_told(tmp_path: Path) -> None:
-    path = tmp_path / "a.zarr"
-    write(path, 3)
-    n5zarr.build_pyramid(path, levels=1)
+def test_a_missing_level_is_told(path: Path, tmp_path: Path) -> None:
     shutil.rmtree(path / "0")
     with pytest.warns(n5zarr.N5Warning, match="0: omitted, as multiscales lists it"):
         n5zarr.convert(path, tmp_path / "a.n5")

@@ -197,8 +197,10 @@ def test_arrays_stay_as_they_are(
     assert len({*n_stored}) == 1
 
 
-@pytest.mark.parametrize("target", ["0.4", "0.5"])
-@pytest.mark.parametrize("version", ["0.4", "0.5"])
+@pytest.mark.each_of(2)  # of two versions
+@pytest.mark.parametrize(
+    ("version", "target"), [("0.4", "0.5"), ("0.4", "0.4"), ("0.5", "0.4"), ("0.5", "0.5")]
+)
 def test_a_collection_stays_one(tmp_path: Path, version: str, target: str) -> None:
     source, out = tmp_path / "in.zarr", tmp_path / "out.zarr"
     root = zarr.open_group(source, mode="w", zarr_format=TARGETS[version])

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 import warnings
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,12 +17,15 @@ from ome_zarr.format import FormatV04, FormatV05
 import n5zarr
 from n5zarr.images.find import find_images
 from tests.contract.viewers import validate_ome
+from tests.ome_zarr.documents import change
 from tests.remote.servers import static
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
 VERSIONS = pytest.mark.parametrize("version", ["0.4", "0.5"])
+PAIRS = pytest.mark.parametrize(
+    ("plate", "version"),
+    [("0.4", "0.5"), ("0.4", "0.4"), ("0.5", "0.4"), ("0.5", "0.5")],
+    indirect=["plate"],
+)
 FIELDS = [f"{well}/{field}" for well in ("A/1", "B/3") for field in "01"]
 AXES = [{"name": "c", "type": "channel"}] + [
     {"name": name, "type": "space", "unit": "micrometer"} for name in "yx"
@@ -32,11 +37,20 @@ def elements(field: str) -> np.ndarray[Any, Any]:
     return np.random.default_rng(seed).integers(0, 9999, (2, 11, 13)).astype("u2")
 
 
+@pytest.fixture(scope="module")
+def plates(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    folder = tmp_path_factory.mktemp("plates")
+    return {version: write_plate(folder / version, version) for version in ("0.4", "0.5")}
+
+
 @pytest.fixture(params=["0.4", "0.5"])
-def plate(tmp_path: Path, request: pytest.FixtureRequest) -> Path:
+def plate(plates: dict[str, Path], tmp_path: Path, request: pytest.FixtureRequest) -> Path:
+    return Path(shutil.copytree(plates[request.param], tmp_path / "plate.ome.zarr"))
+
+
+def write_plate(path: Path, version: str) -> Path:
     """Write a plate with ome-zarr-py."""
-    fmt: Any = FormatV04() if request.param == "0.4" else FormatV05()
-    path = tmp_path / "plate.ome.zarr"
+    fmt: Any = FormatV04() if version == "0.4" else FormatV05()
     root = zarr.open_group(path, mode="w", zarr_format=fmt.zarr_format)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)  # of itself
@@ -73,7 +87,8 @@ def metadata(path: Path) -> Any:
     }
 
 
-@VERSIONS
+@pytest.mark.each_of(2)  # to the other version
+@PAIRS
 def test_a_plate_comes_back_whole(plate: Path, tmp_path: Path, version: Any) -> None:
     """Also from one version to the other."""
     out, back = tmp_path / "out.n5", tmp_path / "back.ome.zarr"
@@ -139,7 +154,8 @@ def test_fields_are_shown_like_other_images(plate: Path, tmp_path: Path) -> None
             np.testing.assert_array_equal(found, expected)
 
 
-@VERSIONS
+@pytest.mark.each_of(2)  # to the other version
+@PAIRS
 def test_a_plate_of_bioformats2raw_stays_a_collection(
     plate: Path, tmp_path: Path, version: Any
 ) -> None:
@@ -181,10 +197,6 @@ def test_other_attributes_of_this_name_are_no_plate(tmp_path: Path) -> None:
     ids=["path", "index", "outside", "columns", "missing"],
 )  # fmt: skip
 def test_wrong_plates_are_found(plate: Path, function: Any, message: str) -> None:
-    file = plate / ("zarr.json" if (plate / "zarr.json").exists() else ".zattrs")
-    document = json.loads(file.read_text())
-    holder = document["attributes"]["ome"] if "attributes" in document else document
-    function(holder["plate"])
-    file.write_text(json.dumps(document))
+    change(plate, lambda ome, _: function(ome["plate"]))
     messages = [finding.message for finding in n5zarr.validate(plate).findings]
     assert any(message in each for each in messages), messages

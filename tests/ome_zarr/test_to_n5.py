@@ -12,7 +12,8 @@ import zarr
 
 import n5zarr
 from n5zarr.errors import N5UnrepresentableError
-from tests.contract.test_ome_zarr import VERSIONS, ome_of, placed, values
+from tests.contract.stored import by_tensorstore
+from tests.contract.test_ome_zarr import VERSIONS, ome_of, placed
 from tests.contract.viewers import Seen, n5_universe, neuroglancer, validate_ome
 
 AXES = [
@@ -75,7 +76,7 @@ def test_ome_zarr_becomes_n5(tmp_path: Path, zarr_format: Any) -> None:
     }
     for i, levels in enumerate(images):
         for k, level in enumerate(levels):
-            np.testing.assert_array_equal(values(out / str(i) / f"s{k}"), level)
+            np.testing.assert_array_equal(by_tensorstore(out / str(i) / f"s{k}"), level)
         seen = n5_universe(out / str(i))
         assert {name: (s.scale[:3], s.translation[:3], s.unit) for name, s in seen.items()} == {
             name: (s.scale, s.translation, s.unit) for name, s in expected.items()
@@ -86,7 +87,7 @@ def test_ome_zarr_becomes_n5(tmp_path: Path, zarr_format: Any) -> None:
     assert n5_universe(out / "1" / "labels" / "cells") == expected
     assert "image-label" in json.loads((out / "1/labels/cells/attributes.json").read_text())
     for name, level in zip(("s0", "s1"), labels, strict=True):
-        np.testing.assert_array_equal(values(out / "1" / "labels" / "cells" / name), level)
+        np.testing.assert_array_equal(by_tensorstore(out / "1" / "labels" / "cells" / name), level)
     space = neuroglancer(out, out / "0")
     assert (space.names, space.factors) == (list("xyzc"), [[1, 1, 1, 1], [2, 2, 2, 1]])
     back = tmp_path / "back.zarr"
@@ -116,7 +117,9 @@ def test_what_goes_to_ome_zarr_and_back_is_the_same(tmp_path: Path, version: Any
     n5zarr.convert(n5zarr.sample_path(), out, ome=True, ome_version=version)
     n5zarr.convert(out, back)
     for name in ("em/s0", "em/s2", "labels/s0"):
-        np.testing.assert_array_equal(values(back / name), values(Path(n5zarr.sample_path(), name)))
+        np.testing.assert_array_equal(
+            by_tensorstore(back / name), by_tensorstore(Path(n5zarr.sample_path(), name))
+        )
     old, new = (n5zarr.geometry(path, "em") for path in (n5zarr.sample_path(), back))
     assert [(level.scale, level.translation) for level in new.levels] == [
         (level.scale, level.translation) for level in old.levels

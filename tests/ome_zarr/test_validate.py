@@ -15,6 +15,7 @@ from n5zarr.cli.app import app
 from n5zarr.errors import N5UnrepresentableError, N5UnsupportedError
 from tests.command import CliRunner
 from tests.contract.viewers import validate_ome
+from tests.ome_zarr.documents import change
 from tests.ome_zarr.test_pyramid import elements, write
 from tests.remote.servers import static
 
@@ -31,22 +32,23 @@ def is_refused(path: Path) -> bool:
     return False
 
 
-def image_of(path: Path, zarr_format: Any) -> Path:
-    """Write an image with two levels, which both accept."""
-    write(path, zarr_format)
-    n5zarr.build_pyramid(path, levels=1)
-    assert not is_refused(path)
-    assert n5zarr.validate(path, deep=True).findings == ()
-    return path
+@pytest.fixture(scope="module")
+def images(tmp_path_factory: pytest.TempPathFactory) -> dict[int, Path]:
+    """Write an image with two levels in each format, which both accept."""
+    written = {}
+    for zarr_format in (2, 3):
+        path = written[zarr_format] = tmp_path_factory.mktemp("images") / "a.zarr"
+        write(path, zarr_format)
+        n5zarr.build_pyramid(path, levels=1)
+        assert not is_refused(path)
+        assert n5zarr.validate(path, deep=True).findings == ()
+    return written
 
 
-def change(path: Path, function: Any) -> None:
-    """Change the metadata of a group."""
-    file = path / ("zarr.json" if (path / "zarr.json").exists() else ".zattrs")
-    document = json.loads(file.read_text())
-    holder = document["attributes"]["ome"] if "attributes" in document else document
-    function(holder, holder.get("multiscales", [{}])[0])
-    file.write_text(json.dumps(document))
+@pytest.fixture
+def path(images: dict[int, Path], zarr_format: int, tmp_path: Path) -> Path:
+    """Return a copy of the image of this format."""
+    return Path(shutil.copytree(images[zarr_format], tmp_path / "a.zarr"))
 
 
 def steps(image: Any, level: int = 1) -> Any:
@@ -84,8 +86,7 @@ BAD: dict[str, tuple[Any, str]] = {
 @pytest.mark.each_of(5)
 @FORMATS
 @pytest.mark.parametrize("case", BAD)
-def test_what_yaozarrs_refuses_is_found(tmp_path: Path, zarr_format: Any, case: str) -> None:
-    path = image_of(tmp_path / "a.zarr", zarr_format)
+def test_what_yaozarrs_refuses_is_found(path: Path, case: str) -> None:
     function, message = BAD[case]
     change(path, function)
     assert is_refused(path)
@@ -125,16 +126,14 @@ MORE: dict[str, tuple[Any, str]] = {
 @pytest.mark.each_of(3)
 @FORMATS
 @pytest.mark.parametrize("case", MORE)
-def test_more_is_found_than_yaozarrs_does(tmp_path: Path, zarr_format: Any, case: str) -> None:
-    path = image_of(tmp_path / "a.zarr", zarr_format)
+def test_more_is_found_than_yaozarrs_does(path: Path, case: str) -> None:
     function, message = MORE[case]
     change(path, function)
     assert message in _messages(path)
 
 
 @FORMATS
-def test_levels_of_another_type_and_rank_are_found(tmp_path: Path, zarr_format: Any) -> None:
-    path = image_of(tmp_path / "a.zarr", zarr_format)
+def test_levels_of_another_type_and_rank_are_found(path: Path, zarr_format: Any) -> None:
     group = zarr.open_group(path, mode="r+")
     group.create_array("1", data=elements("u1")[:, :, ::2, ::2], overwrite=True)
     assert "expected the data type of 0, uint16, got uint8" in _messages(path)
@@ -148,8 +147,8 @@ def _messages(path: Path) -> str:
     return "\n".join(finding.message for finding in n5zarr.validate(path).findings)
 
 
-def test_names_of_dimensions_are_those_of_the_axes(tmp_path: Path) -> None:
-    path = image_of(tmp_path / "a.zarr", 3)
+@pytest.mark.parametrize("zarr_format", [3])
+def test_names_of_dimensions_are_those_of_the_axes(path: Path) -> None:
     document = json.loads((path / "0" / "zarr.json").read_text())
     document["dimension_names"] = list("cxyz")
     (path / "0" / "zarr.json").write_text(json.dumps(document))
@@ -158,8 +157,7 @@ def test_names_of_dimensions_are_those_of_the_axes(tmp_path: Path) -> None:
 
 
 @FORMATS
-def test_labels_are_checked(tmp_path: Path, zarr_format: Any) -> None:
-    path = image_of(tmp_path / "a.zarr", zarr_format)
+def test_labels_are_checked(path: Path, zarr_format: Any) -> None:
     labels = zarr.open_group(path, mode="r+").create_group("labels")
     listed: Any = {"labels": ["cells", "gone", "../.."]}
     labels.attrs.update({"ome": {"version": "0.5", **listed}} if zarr_format == 3 else listed)
@@ -175,8 +173,7 @@ def test_labels_are_checked(tmp_path: Path, zarr_format: Any) -> None:
 
 
 @FORMATS
-def test_damaged_chunks_are_found_by_deep(tmp_path: Path, zarr_format: Any) -> None:
-    path = image_of(tmp_path / "a.zarr", zarr_format)
+def test_damaged_chunks_are_found_by_deep(path: Path, zarr_format: Any) -> None:
     chunk = path / "0" / ("c/1/2/0/1" if zarr_format == 3 else "1/2/0/1")
     if zarr_format == 2 and not chunk.exists():
         chunk = path / "0" / "1.2.0.1"
@@ -187,8 +184,8 @@ def test_damaged_chunks_are_found_by_deep(tmp_path: Path, zarr_format: Any) -> N
     assert found.message.startswith("chunk 1, 2, 0, 1: ")
 
 
-def test_deep_decodes_chunks_that_a_server_does_not_list(tmp_path: Path) -> None:
-    path = image_of(tmp_path / "a.zarr", 3)
+@pytest.mark.parametrize("zarr_format", [3])
+def test_deep_decodes_chunks_that_a_server_does_not_list(path: Path, tmp_path: Path) -> None:
     chunk = path / "0" / "c/1/2/0/1"
     chunk.write_bytes(chunk.read_bytes()[:-9])
     with static(tmp_path, lists=False) as url:
@@ -205,17 +202,15 @@ def test_what_conversions_write_has_no_problems(tmp_path: Path, version: Any) ->
         result = n5zarr.validate(out, deep=True)
         assert result.findings == ()
         assert result.n_datasets >= 4
-        with static(tmp_path) as url:
-            remote = n5zarr.validate(f"{url}/{out.name}")
-        assert (remote.findings, remote.n_datasets) == ((), result.n_datasets)
-        with static(tmp_path, lists=False) as url:
+        has_lists = source == JAVA
+        with static(tmp_path, lists=has_lists) as url:
             remote = n5zarr.validate(f"{url}/{out.name}")
         assert remote.findings == ()
-        assert remote.n_datasets >= 3
+        assert remote.n_datasets in ([result.n_datasets] if has_lists else (3, 4))
 
 
-def test_broken_documents_and_options(tmp_path: Path) -> None:
-    path = image_of(tmp_path / "a.zarr", 2)
+@pytest.mark.parametrize("zarr_format", [2])
+def test_broken_documents_and_options(path: Path, tmp_path: Path) -> None:
     with pytest.raises(N5UnrepresentableError, match="finish: expected none with OME-Zarr"):
         n5zarr.validate(path, state=tmp_path / "state")
     done = CliRunner().invoke(app, ["validate", "--clean", "--yes", str(path)])
@@ -228,9 +223,8 @@ def test_broken_documents_and_options(tmp_path: Path) -> None:
 
 
 @FORMATS
-def test_numbers_that_json_lacks_are_named(tmp_path: Path, zarr_format: Any) -> None:
+def test_numbers_that_json_lacks_are_named(path: Path) -> None:
     """zarr-python writes and reads NaN; browsers, and tensorstore in v3, refuse the document."""
-    path = image_of(tmp_path / "a.zarr", zarr_format)
     group = zarr.open_group(path, mode="r+")
     group.attrs["fit"] = {"a": [1, float("nan")]}
     group["0"].attrs["end"] = float("-inf")

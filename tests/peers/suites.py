@@ -1,4 +1,6 @@
-"""Run tests of programs that use Zarr or N5 on stores of N5; write a table of ``docs/suites.md``.
+"""Run tests of programs that use Zarr or N5 on stores of N5; write a table of a page.
+
+The page is ``docs/design/results.md``:
 
     uv run python -m tests.peers.suites --anndata anndata-0.13.4 --z5 z5-3.0.2
 
@@ -33,7 +35,7 @@ Outcomes = dict[str, list[str]]  # of each test: outcome, and message of a failu
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
-PAGE = ROOT / "docs" / "suites.md"
+PAGE = ROOT / "docs" / "design" / "results.md"
 MARK = "<!-- made by `python -m tests.peers.suites` -->"
 ANNDATA = [
     "backed_dense",
@@ -115,7 +117,7 @@ ANNDATAS = Suite(
     },
 )
 Z5PY = Suite(
-    "z5py's calls, over n5zarr (`z5py_adapter.py`)",
+    "z5py's tests of N5, over `n5zarr.compat.z5py`",
     "z5py",
     [
         *(f"test_{name}.py" for name in Z5),

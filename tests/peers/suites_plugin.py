@@ -79,7 +79,7 @@ def replace(module: Any) -> None:
 if IS_N5:
     # loads what it needs of zarr, before the stores are replaced
     from n5zarr import N5Store, open_array
-    from n5zarr.fast.pipeline import make_default
+    from n5zarr.fast.default import make_default
 
     assert callable(open_array)
     make_default()
@@ -97,6 +97,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 if os.environ.get("N5ZARR_SUITE_Z5"):
-    from tests.peers import z5py_adapter
+    from n5zarr.compat import z5py
 
-    sys.modules["z5py"] = sys.modules["z5py.dataset"] = z5py_adapter
+    sys.modules["z5py"], sys.modules["z5py.dataset"] = z5py, z5py.dataset

@@ -2,7 +2,7 @@
 
 ``N5ZARR_SUITES=1`` runs all of dask's and xarray's; ``N5ZARR_ANNDATA_SOURCE=anndata-0.13.4`` and
 ``N5ZARR_Z5_SOURCE=z5-3.0.2`` those of anndata and z5py. ``python -m tests.peers.suites`` runs
-everything and writes ``docs/suites.md``.
+everything and writes ``docs/design/results.md``.
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ from zarr.storage import MemoryStore
 from zarr.testing import strategies as zst
 
 from n5zarr import N5Store
-from n5zarr._zarr import default_pipeline_name
+from n5zarr.fast.default import default_pipeline_name
 from tests.peers.zarr_suite import differences, is_wrong, run
 
 SOURCE = os.environ.get("N5ZARR_ZARR_SOURCE", "")

@@ -23,7 +23,7 @@ if WAY != "plain":
 
     from n5zarr import N5Store
     from n5zarr._zarr import sync
-    from n5zarr.fast.pipeline import make_default
+    from n5zarr.fast.default import make_default
 
     @pytest.fixture(autouse=True)
     def _default_pipeline(reset_config: None) -> None:

@@ -5,7 +5,7 @@
 
 The first argument is the unpacked source of the installed zarr, which has the tests:
 ``pip download --no-binary zarr --no-deps zarr==3.4.2``. Takes half an hour. Writes
-its part of ``docs/suites.md``; ends with 1 if a test differs with n5zarr imported.
+its part of ``docs/design/results.md``; ends with 1 if a test differs with n5zarr imported.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from tests.docs.migration.pages import with_tables
 Outcomes = dict[str, list[str]]  # of each test: outcome, and message of a failure
 
 HERE = Path(__file__).parent
-PAGE = HERE.parents[1] / "docs" / "suites.md"
+PAGE = HERE.parents[1] / "docs" / "design" / "results.md"
 MARK = "<!-- made by `python -m tests.peers.zarr_suite` -->"
 FEW = 15  # fewer failures for one reason are not told apart
 MODULES = [

@@ -20,9 +20,9 @@ from zarr.storage import MemoryStore
 
 import n5zarr
 from n5zarr import N5Store
-from n5zarr._zarr import default_pipeline_name
 from n5zarr.errors import N5Error
 from n5zarr.fast import kernel
+from n5zarr.fast.default import default_pipeline_name
 from tests.contract.test_pipeline import Selection, selections
 from tests.property.test_written import get_codec, plain, same, scalars
 

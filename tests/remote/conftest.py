@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import uuid
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property, partial
@@ -86,17 +87,29 @@ def client(url: str) -> Any:
     return boto3.client("s3", endpoint_url=url, **KEYS)
 
 
-def upload(url: str, bucket: str, local: Path) -> None:
+def put(url: str, bucket: str, objects: dict[str, bytes], *, public: bool = False) -> None:
+    """Make a bucket, and put objects into the memory of the server, which is in this process."""
+    from moto.core.models import DEFAULT_ACCOUNT_ID  # noqa: PLC0415 - takes a second
+    from moto.s3.models import get_canned_acl, s3_backends  # noqa: PLC0415 - likewise
+
+    client(url).create_bucket(Bucket=bucket)
+    stored = s3_backends[DEFAULT_ACCOUNT_ID]["aws"]
+    for key, data in objects.items():
+        made = stored.put_object(bucket, key, data)
+        if public:
+            made.set_acl(get_canned_acl("public-read"))
+    if public:
+        client(url).put_bucket_acl(Bucket=bucket, ACL="public-read")
+
+
+def upload(url: str, bucket: str, local: Path, *, name: str = "", public: bool = False) -> None:
     """Copy a container to a server, with the markers of directories that Java leaves."""
-    s3 = client(url)
-    s3.create_bucket(Bucket=bucket)
+    name = name or local.name
+    objects = {f"{name}/empty/": b""}
     for path in local.rglob("*"):
-        key = f"{local.name}/{path.relative_to(local).as_posix()}"
-        if path.is_dir():
-            s3.put_object(Bucket=bucket, Key=f"{key}/", Body=b"")
-        else:
-            s3.put_object(Bucket=bucket, Key=key, Body=path.read_bytes())
-    s3.put_object(Bucket=bucket, Key=f"{local.name}/empty/", Body=b"")
+        key = f"{name}/{path.relative_to(local).as_posix()}"
+        objects[f"{key}/" if path.is_dir() else key] = b"" if path.is_dir() else path.read_bytes()
+    put(url, bucket, objects, public=public)
 
 
 @pytest.fixture(scope="session")
@@ -156,9 +169,9 @@ def _http_obstore(wait: float) -> dict[str, Any]:
 
 
 S3: dict[str, Callable[..., dict[str, Any]]] = {
-    "fsspec": _s3fs,
     "obstore": _obstore,
     "chosen": _chosen,  # obstore, with the options of s3fs
+    "fsspec": _s3fs,
 }
 
 
@@ -176,12 +189,28 @@ HTTP: dict[str, Any] = {  # with the library that is chosen, but for the first t
 
 
 @pytest.fixture
+def own_bucket(s3_server: str) -> str:
+    """Make a bucket for one test."""
+    name = f"b{uuid.uuid4().hex}"
+    client(s3_server).create_bucket(Bucket=name)
+    return name
+
+
+@pytest.fixture
 def proxied_s3(s3_server: str) -> Iterator[servers.Proxy]:
     with servers.Proxy(s3_server).running() as proxy:
         yield proxy
 
 
-@pytest.fixture(params=[*S3, *HTTP, "http obstore"])
+# each fourth has another library and another way to list
+PLACES = [
+    "obstore", "no lists", "http obstore", "chosen",
+    "fsspec", "fsspec, no lists", "forbidden lists", "fsspec, lists",
+    "lists",
+]  # fmt: skip
+
+
+@pytest.fixture(params=PLACES)
 def place(request: pytest.FixtureRequest, local: Path) -> Iterator[Place]:
     name = request.param
     if name in S3:

@@ -83,7 +83,7 @@ class Refusing(servers.LyingFiles):
 
 
 def options(library: str, url: str, status: int | str) -> dict[str, Any]:
-    wait = 1.0 if status == "silent" else PATIENCE
+    wait = 0.5 if status == "silent" else PATIENCE
     waiting = {"client_kwargs": {"timeout": aiohttp.ClientTimeout(total=wait)}}
     given: dict[str, dict[str, Any]] = {
         "http fsspec": {"backend": "fsspec", "storage_options": waiting},
@@ -159,7 +159,7 @@ def check(err: BaseException, status: int | str) -> None:
     assert isinstance(status, str) or str(status) in text or CODES[status] in text, text
 
 
-@pytest.mark.each_of(7)
+@pytest.mark.each_of(9)
 @pytest.mark.parametrize("status", [status for status in KINDS if status != 404])
 def test_each_library_tells_the_same(place: Any, status: int | str) -> None:
     root, options_for, handler = place
@@ -194,7 +194,7 @@ def test_lists_that_are_refused_keep_the_words_of_the_server(place: Any, status:
     check(raised.value, status)
 
 
-@pytest.mark.each_of(21)
+@pytest.mark.each_of(27)
 @pytest.mark.parametrize("version", [2, 3])
 @pytest.mark.parametrize("status", [status for status in KINDS if status != 404])
 def test_chunks_of_zarr_fail_like_blocks(

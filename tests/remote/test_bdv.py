@@ -9,14 +9,12 @@ import numpy as np
 import pytest
 import xarray as xr
 import zarr
-from bioio import BioImage
 
 import n5zarr
 from n5zarr.bigdataviewer.project import XmlFile, read_project
 from n5zarr.cli.app import app
 from n5zarr.errors import N5UnrepresentableError
 from n5zarr.storage.place import place_of
-from n5zarr.viewing.bioio import Reader
 from n5zarr.viewing.serve.location import ServedLocation
 from tests.command import CliRunner
 from tests.contract import bigstitcher as project
@@ -35,13 +33,7 @@ NUMBERS = (0, 1, 3)
 def bucket(s3_server: str, tmp_path_factory: pytest.TempPathFactory) -> str:
     folder = tmp_path_factory.mktemp("project")
     project.write_project(folder, NUMBERS)
-    upload(s3_server, "platybrowser", folder / "dataset.n5")
-    s3 = client(s3_server)
-    for item in s3.list_objects_v2(Bucket="platybrowser")["Contents"]:
-        copied = item["Key"].replace("dataset.n5", KEY)
-        source = {"Bucket": "platybrowser", "Key": item["Key"]}
-        s3.copy_object(Bucket="platybrowser", Key=copied, CopySource=source, ACL="public-read")
-    s3.put_bucket_acl(Bucket="platybrowser", ACL="public-read")
+    upload(s3_server, "platybrowser", folder / "dataset.n5", name=KEY, public=True)
     return "platybrowser"
 
 
@@ -101,6 +93,10 @@ def test_the_views_are_opened_without_an_account(xml: Path, proxy: servers.Proxy
 
 @pytest.mark.long
 def test_everything_takes_it(xml: Path, tmp_path: Path) -> None:
+    from bioio import BioImage  # noqa: PLC0415 - takes a second
+
+    from n5zarr.viewing.bioio import Reader  # noqa: PLC0415 - likewise
+
     values = project.elements(3, 8, 0)
     one = xr.open_dataset(xml, engine="n5", group="setup3/s0")
     np.testing.assert_array_equal(one["data"].sel(timepoint=8), values)
@@ -154,6 +150,15 @@ def test_options_do_not_follow_an_xml_of_a_server_to_its_service(s3_server: str)
     }
 
 
+@pytest.fixture(scope="module")
+def files_of_this_machine(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("local")
+    project.write_project(folder, [0])
+    shutil.make_archive(str(folder / "d"), "zip", folder, "dataset.n5")
+    assert n5zarr.open_bdv(folder / "dataset.xml")["s0/data"].shape[-3:] == (3, 5, 7)
+    return folder
+
+
 @pytest.mark.parametrize(
     "place",
     [
@@ -166,24 +171,20 @@ def test_options_do_not_follow_an_xml_of_a_server_to_its_service(s3_server: str)
         "http://127.0.0.1:9/x::{0}/dataset.n5", "s3::{0}/dataset.n5",
     ],
 )  # fmt: skip
-def test_an_xml_of_a_server_reads_no_file_of_this_machine(tmp_path: Path, place: str) -> None:
-    local, served = tmp_path / "local", tmp_path / "served"
-    local.mkdir()
-    served.mkdir()
-    project.write_project(local, [0])
-    shutil.make_archive(str(local / "d"), "zip", local, "dataset.n5")
+def test_an_xml_of_a_server_reads_no_file_of_this_machine(
+    files_of_this_machine: Path, tmp_path: Path, place: str
+) -> None:
     text = project.project_xml(numbers=[0])
     for element in ('<n5 type="absolute">{}</n5>', '<n5 type="relative">{}</n5>'):
-        named = element.format(place.format(local))
+        named = element.format(place.format(files_of_this_machine))
         changed = text.replace('<n5 type="relative">dataset.n5</n5>', named)
         assert changed != text
-        (served / "d.xml").write_text(changed)
+        (tmp_path / "d.xml").write_text(changed)
         with (
-            servers.static(served) as url,
+            servers.static(tmp_path) as url,
             pytest.raises((N5UnrepresentableError, FileNotFoundError), match="expected"),
         ):
             n5zarr.open_bdv(f"{url}/d.xml")
-    assert n5zarr.open_bdv(local / "dataset.xml")["s0/data"].shape[-3:] == (3, 5, 7)
 
 
 def test_mastodons_loader(tmp_path: Path, bucket: str, s3_server: str) -> None:

@@ -13,7 +13,7 @@ from n5zarr.storage.place import place_of
 from n5zarr.viewing.serve.location import ServedLocation
 from tests.bigdataviewer import bigstitcher_zarr as written
 from tests.contract import bigstitcher as project
-from tests.remote.conftest import chosen_options, client, upload
+from tests.remote.conftest import chosen_options, upload
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -26,11 +26,7 @@ def folder(s3_server: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a project on local disk, whose images are also on S3, for everybody."""
     folder = tmp_path_factory.mktemp("project")
     written.write_project(folder, written.KINDS["sharded"], [0, 1])
-    upload(s3_server, BUCKET, folder / "dataset.ome.zarr")
-    s3 = client(s3_server)
-    for item in s3.list_objects_v2(Bucket=BUCKET)["Contents"]:
-        s3.put_object_acl(Bucket=BUCKET, Key=item["Key"], ACL="public-read")
-    s3.put_bucket_acl(Bucket=BUCKET, ACL="public-read")
+    upload(s3_server, BUCKET, folder / "dataset.ome.zarr", public=True)
     return folder
 
 

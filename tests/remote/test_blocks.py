@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import pickle
-import threading
 import time
 from typing import TYPE_CHECKING, Any
 
@@ -86,7 +85,7 @@ def numbers(shape: tuple[int, ...]) -> np.ndarray:
     return np.random.default_rng(1).integers(1, 2**16, shape, "u2")
 
 
-@pytest.mark.each_of(3)
+@pytest.mark.each_of(5)
 @pytest.mark.parametrize("how", PRESENTATIONS)
 @pytest.mark.parametrize("n", [None, 1, 5])
 def test_as_many_at_a_time_as_the_store_says(n: int | None, how: dict[str, Any]) -> None:
@@ -266,24 +265,3 @@ def test_blocks_of_every_kind_are_those_of_local_files(tmp_path: Path) -> None:
             np.testing.assert_array_equal(two[0][at], two[1][at])
         masks = [np.arange(n) % 3 == 0 for n in two[0].shape]
         np.testing.assert_array_equal(two[0].oindex[tuple(masks)], two[1].oindex[tuple(masks)])
-
-
-def test_threads_that_write_parts_of_one_block_lose_nothing() -> None:
-    inner = made((5, 7), (5, 7), np.zeros((5, 7), "u2"))
-    store = N5Store(inner)
-    parts: list[Any] = [np.s_[:3, :4], np.s_[:3, 4:], np.s_[3:, :4], np.s_[3:, 4:]]
-    expected = np.zeros((5, 7), "u2")
-
-    def write(number: int) -> None:
-        array: Any = zarr.open_array(store, path="a", mode="r+")
-        for k in range(1, 21):
-            array[parts[number]] = 100 * number + k
-
-    threads = [threading.Thread(target=write, args=(number,)) for number in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    for number, part in enumerate(parts):
-        expected[part] = 100 * number + 20
-    np.testing.assert_array_equal(zarr.open_array(store, path="a")[...], expected)

@@ -23,8 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-VALUES = np.arange(19 * 7, dtype="u2").reshape(19, 7)
-N_BLOCKS = 19 * 7
+VALUES = np.arange(9 * 7, dtype="u2").reshape(9, 7)
 MOST = 4
 
 

@@ -12,22 +12,19 @@ from urllib.parse import urlsplit
 import numpy as np
 import pytest
 import zarr
+from zarr.storage import MemoryStore
 
 from n5zarr import CacheOptions, N5Store
 from n5zarr.errors import N5UnrepresentableError, N5UnsupportedError
-from tests.remote.conftest import PATIENCE, S3, Place, client, on_s3
+from tests.remote.conftest import PATIENCE, S3, Place, on_s3
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 
 @pytest.fixture(params=list(S3))
-def place(request: pytest.FixtureRequest, s3_server: str, proxied_s3: Any) -> Place:
-    import uuid  # noqa: PLC0415
-
-    name = f"b{uuid.uuid4().hex}"
-    client(s3_server).create_bucket(Bucket=name)
-    place = on_s3(request.param, f"s3://{name}/c.n5", proxied_s3)
+def place(request: pytest.FixtureRequest, own_bucket: str, proxied_s3: Any) -> Place:
+    place = on_s3(request.param, f"s3://{own_bucket}/c.n5", proxied_s3)
     array = zarr.create_array(place.open(), name="a", shape=(8,), chunks=(2,), dtype="u1")
     array[:6] = 1  # the last block is not there
     place.proxy.counts()
@@ -43,6 +40,7 @@ def opened(store: N5Store) -> Any:
     return zarr.open_array(store, path="a", mode="r" if store.read_only else "r+")
 
 
+@pytest.mark.each_of(2)
 def test_kept_values_are_not_requested_again(place: Place) -> None:
     store = place.open(cache=CacheOptions())
     array = opened(store)
@@ -53,7 +51,7 @@ def test_kept_values_are_not_requested_again(place: Place) -> None:
     assert place.proxy.counts() == {}  # not even for what is not there
 
 
-@pytest.mark.each_of(2)
+@pytest.mark.each_of(3)
 def test_open_reads_anew(place: Place) -> None:
     store = place.open(cache=CacheOptions(recheck="open"))
     array = opened(store)
@@ -63,7 +61,7 @@ def test_open_reads_anew(place: Place) -> None:
     assert opened(store)[...].tolist() == [2] * 8
 
 
-@pytest.mark.each_of(2)
+@pytest.mark.each_of(3)
 def test_always_never_and_by_age(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     now = 1000.0
     monkeypatch.setattr("n5zarr.storage.cache.time", SimpleNamespace(monotonic=lambda: now))
@@ -82,10 +80,8 @@ def test_always_never_and_by_age(place: Place, monkeypatch: pytest.MonkeyPatch) 
     assert arrays[0.3][...].tolist() == [2] * 8
 
 
-@pytest.mark.each_of(2)
+@pytest.mark.parametrize("place", ["obstore"], indirect=True)
 def test_unchanged_values_are_not_sent_again(place: Place) -> None:
-    if place.name != "obstore":
-        pytest.skip("fsspec cannot ask for changes only")
     store = place.open(cache=CacheOptions(recheck=True))
     array = opened(store)
     array[...]
@@ -117,7 +113,7 @@ def test_own_writing_is_seen(place: Place) -> None:
         opened(store)
 
 
-@pytest.mark.each_of(2)
+@pytest.mark.each_of(3)
 def test_a_write_looks_at_nothing_else_that_is_kept(place: Place) -> None:
     class Kept(OrderedDict[Any, Any]):
         def __iter__(self) -> Any:
@@ -135,16 +131,17 @@ def test_a_write_looks_at_nothing_else_that_is_kept(place: Place) -> None:
     assert array[...].tolist() == [3] * 4 + [4, 1, 0, 0]
 
 
-@pytest.mark.each_of(2)
-@pytest.mark.parametrize("recheck", ["open", False, 5])
-def test_a_store_that_may_be_out_of_date_is_read_only(place: Place, recheck: Any) -> None:
-    store = place.open(cache=CacheOptions(recheck=recheck))
-    assert store.read_only
-    with pytest.raises(N5UnsupportedError, match="recheck=True"):
-        store.with_read_only(read_only=False)
-    assert store.with_read_only(read_only=True).read_only
+def test_a_store_that_may_be_out_of_date_is_read_only() -> None:
+    rechecks: tuple[Any, ...] = ("open", False, 5)
+    for recheck in rechecks:
+        store = N5Store(MemoryStore(), cache=CacheOptions(recheck=recheck))
+        assert store.read_only
+        with pytest.raises(N5UnsupportedError, match="recheck=True"):
+            store.with_read_only(read_only=False)
+        assert store.with_read_only(read_only=True).read_only
 
 
+@pytest.mark.each_of(3)
 def test_an_answer_that_was_on_its_way_is_not_kept(place: Place) -> None:
     store = place.open(cache=CacheOptions(recheck=True))
     cached: Any = cache_of(store)
@@ -167,7 +164,7 @@ def test_an_answer_that_was_on_its_way_is_not_kept(place: Place) -> None:
     assert array[:2].tolist() == [7, 7]
 
 
-@pytest.mark.each_of(2)
+@pytest.mark.each_of(3)
 def test_looking_below_an_array_does_not_keep_old_blocks(place: Place) -> None:
     store = place.open(cache=CacheOptions(recheck="open"))
     with pytest.raises(FileNotFoundError):
@@ -177,7 +174,7 @@ def test_looking_below_an_array_does_not_keep_old_blocks(place: Place) -> None:
     assert opened(store)[...].tolist() == [9] * 8
 
 
-@pytest.mark.each_of(2)
+@pytest.mark.each_of(3)
 def test_the_limit_is_kept(place: Place) -> None:
     array: Any = zarr.create_array(
         place.open(), name="big", shape=(5000,), chunks=(500,), dtype="u1", compressors=None
@@ -193,6 +190,7 @@ def test_the_limit_is_kept(place: Place) -> None:
     assert cache._n_bytes == sum(sizes)
 
 
+@pytest.mark.each_of(3)
 def test_it_is_pickled_without_what_is_kept(place: Place) -> None:
     store = place.open(cache=CacheOptions(recheck=30))
     opened(store)[...]

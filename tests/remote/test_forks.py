@@ -19,26 +19,22 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 import xarray as xr
-import zarr
 from obstore.store import HTTPStore, S3Store
 from zarr.storage import LoggingStore, ObjectStore
 
 import n5zarr
 from n5zarr import CacheOptions, N5Store
-from n5zarr.errors import N5Error, N5UnsupportedError
+from n5zarr.errors import N5UnsupportedError
 from n5zarr.storage.forks import FORKS, _may_have_threads
 from tests.processes import CONTEXT
 from tests.remote import servers
-from tests.remote.conftest import chosen_options, client, fsspec_options, obstore_options
+from tests.remote.conftest import chosen_options, fsspec_options, obstore_options, upload
+from tests.remote.reads import VALUES, opened, read, read_all
 from tests.waiting import PATIENCE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-VALUES = np.arange(5 * 7 * 11, dtype="u2").reshape(5, 7, 11)
-CORNERS = [[0, 0, 0], [2, 3, 5]]
-SHAPE = (3, 2, 5)
-BOXES = np.stack([VALUES[z : z + 3, y : y + 2, x : x + 5] for z, y, x in CORNERS])
 CONTEXTS: dict[str, Any] = {name: get_context(name) for name in get_all_start_methods()}
 CONTEXTS |= {"forkserver": CONTEXT} if "forkserver" in CONTEXTS else {}
 # Python says so of each process with threads, as each parent here is
@@ -63,11 +59,7 @@ def web(folder: Path) -> Iterator[str]:
 @pytest.fixture(scope="module")
 def s3(folder: Path) -> Iterator[str]:
     with servers.s3() as url:
-        made = client(url)
-        made.create_bucket(Bucket="forks")
-        for file in filter(Path.is_file, (folder / "c.n5").rglob("*")):
-            key = file.relative_to(folder).as_posix()
-            made.put_object(Bucket="forks", Key=key, Body=file.read_bytes())
+        upload(url, "forks", folder / "c.n5")
         yield url
 
 
@@ -92,60 +84,6 @@ LOCATIONS: dict[str, Callable[[Path, str, str], dict[str, Any]]] = {
 @pytest.fixture(params=LOCATIONS)
 def place(request: pytest.FixtureRequest, folder: Path, web: str, s3: str) -> dict[str, Any]:
     return LOCATIONS[request.param](folder, web, s3)
-
-
-def opened(place: dict[str, Any]) -> dict[str, Any]:
-    """Open an array in each way, and read of each."""
-    given = dict(place)
-    location = given.pop("location")
-    store = N5Store(location, **given)
-    group: Any = n5zarr.open(location, **given)
-    made: dict[str, Any] = {
-        "open_array": n5zarr.open_array(location, path="em/s0", **given),
-        "open": group["em/s0"],
-        "N5Store": zarr.open_array(store, path="em/s0", mode="r"),
-        "engine": xr.open_dataset(location, engine="n5", group="em/s0", **given)["s0"],
-        "engine, dask": xr.open_dataset(location, engine="n5", group="em/s0", chunks={}, **given)[
-            "s0"
-        ],
-    }
-    if "c.n5" in location and "://" in location:
-        cached = N5Store(location, cache=CacheOptions(), **given)
-        made["cache"] = zarr.open_array(cached, path="em/s0", mode="r")
-    return made
-
-
-async def _awaited(array: Any) -> Any:
-    return await array.async_array.getitem((slice(None), slice(2, 5)))
-
-
-def read(name: str, array: Any) -> None:
-    """Read an array in each way that it has, and compare."""
-    if isinstance(array, xr.DataArray):
-        computed = array.compute(scheduler="synchronous")
-        np.testing.assert_array_equal(computed.values, VALUES)
-        return
-    np.testing.assert_array_equal(array[...], VALUES)
-    np.testing.assert_array_equal(
-        array.vindex[[0, 4], [6, 1], [3, 10]], VALUES[[0, 4], [6, 1], [3, 10]]
-    )
-    np.testing.assert_array_equal(n5zarr.read_boxes(array, CORNERS, SHAPE), BOXES)
-
-
-def read_all(arrays: dict[str, Any], place: dict[str, Any], pipe: Any) -> None:
-    """Read arrays of the parent, and what is opened anew; tell the name of each that was read."""
-    try:
-        for name, array in arrays.items():
-            read(name, array)
-            pipe.send(name)
-        for name, array in opened(place).items():
-            read(name, array)
-            pipe.send(f"{name}, anew")
-    except (N5Error, OSError, RuntimeError, TypeError, ValueError) as err:
-        pipe.send(repr(err))
-        raise
-    finally:
-        pipe.close()
 
 
 def told(context: Any, work: Callable[..., None], *args: Any) -> list[Any]:
@@ -185,6 +123,10 @@ def test_threads(place: dict[str, Any]) -> None:
         reads = [threads.submit(read, *item) for item in [*arrays.items()] * 5]
         for reading in reads:
             reading.result(PATIENCE)
+
+
+async def _awaited(array: Any) -> Any:
+    return await array.async_array.getitem((slice(None), slice(2, 5)))
 
 
 @pytest.mark.each_of(2)

@@ -187,10 +187,8 @@ def append(letter: bytes) -> Steps[bytes]:
 @pytest.mark.parametrize("max_retries", [0, 3])
 @pytest.mark.parametrize("fault", ["lost", "lost, 500", "twice"])
 def test_an_update_whose_answer_is_lost_is_made_once(
-    s3_server: str, proxied_s3: servers.Proxy, fault: str, max_retries: int
+    proxied_s3: servers.Proxy, own_bucket: str, fault: str, max_retries: int
 ) -> None:
-    name = f"b{uuid.uuid4().hex}"
-    client(s3_server).create_bucket(Bucket=name)
     n_puts = 0
 
     def lose(method: str, path: str) -> str | None:
@@ -201,24 +199,23 @@ def test_an_update_whose_answer_is_lost_is_made_once(
     for letters in (b"x", b"xx", b"xxx"):
         n_puts = 0
         proxied_s3.fault = lose
-        assert through(proxied_s3.url, name, max_retries).run(append(b"x")) == letters
+        assert through(proxied_s3.url, own_bucket, max_retries).run(append(b"x")) == letters
     n_puts = 0
     made = n5zarr.create_array(
-        through(proxied_s3.url, name, max_retries), path="d", shape=(5, 7), dtype="u1",
+        through(proxied_s3.url, own_bucket, max_retries), path="d", shape=(5, 7), dtype="u1",
         attributes={"list": [1, 2, 3]},
     )  # fmt: skip
     assert made.shape == (5, 7)  # and nobody says that it exists
     n_puts = 0
-    n5zarr.remove_attribute(through(proxied_s3.url, name, max_retries), "d", "list[0]")
-    assert n5zarr.get_attribute(through(proxied_s3.url, name, max_retries), "d", "list") == [2, 3]
+    store = through(proxied_s3.url, own_bucket, max_retries)
+    n5zarr.remove_attribute(store, "d", "list[0]")
+    assert n5zarr.get_attribute(store, "d", "list") == [2, 3]
 
 
 def test_an_update_is_made_once_if_others_have_replaced_it_since(
-    s3_server: str, proxied_s3: servers.Proxy
+    s3_server: str, proxied_s3: servers.Proxy, own_bucket: str
 ) -> None:
-    name = f"b{uuid.uuid4().hex}"
-    client(s3_server).create_bucket(Bucket=name)
-    other, n_puts = through(s3_server, name, 0), 0
+    other, n_puts = through(s3_server, own_bucket, 0), 0
 
     def lose(method: str, path: str) -> str | None:
         nonlocal n_puts
@@ -229,17 +226,15 @@ def test_an_update_is_made_once_if_others_have_replaced_it_since(
         return "lost, 500" if method == "PUT" and n_puts == 1 else None
 
     proxied_s3.fault = lose
-    assert through(proxied_s3.url, name, 3).run(append(b"x")) == b"xyy"
+    assert through(proxied_s3.url, own_bucket, 3).run(append(b"x")) == b"xyy"
     assert n_puts == 2
 
 
 def test_another_writer_with_the_same_bytes_is_another_writer(
-    s3_server: str, proxied_s3: servers.Proxy
+    s3_server: str, proxied_s3: servers.Proxy, own_bucket: str
 ) -> None:
     """An update is made again if another writer has just made the same object."""
-    name = f"b{uuid.uuid4().hex}"
-    client(s3_server).create_bucket(Bucket=name)
-    other, n_puts = through(s3_server, name, 0), 0
+    other, n_puts = through(s3_server, own_bucket, 0), 0
 
     def overtake(method: str, path: str) -> str | None:
         nonlocal n_puts
@@ -249,29 +244,25 @@ def test_another_writer_with_the_same_bytes_is_another_writer(
         return None
 
     proxied_s3.fault = overtake
-    assert through(proxied_s3.url, name, 3).run(append(b"x")) == b"xx"
+    assert through(proxied_s3.url, own_bucket, 3).run(append(b"x")) == b"xx"
 
 
 def test_updates_of_many_are_named_no_more_than_metadata_may_hold(
-    s3_server: str, proxied_s3: servers.Proxy
+    s3_server: str, proxied_s3: servers.Proxy, own_bucket: str
 ) -> None:
-    name = f"b{uuid.uuid4().hex}"
-    client(s3_server).create_bucket(Bucket=name)
-    store: Any = through(s3_server, name, 0)
+    store: Any = through(s3_server, own_bucket, 0)
     for _ in range(40):
         store.run(append(b"x"))
-    metadata = client(s3_server).head_object(Bucket=name, Key="c.n5/a/0")["Metadata"]
+    metadata = client(s3_server).head_object(Bucket=own_bucket, Key="c.n5/a/0")["Metadata"]
     assert sum(len(key) + len(value) for key, value in metadata.items()) < 2048  # S3's limit
 
 
 def test_a_client_that_sends_half_of_its_object_holds_up_nobody(
-    s3_server: str, proxied_s3: servers.Proxy
+    s3_server: str, proxied_s3: servers.Proxy, own_bucket: str
 ) -> None:
     """A client that sends half of its object does not hold up others."""
-    name = f"b{uuid.uuid4().hex}"
-    client(s3_server).create_bucket(Bucket=name)
-    head = f"PUT /{name}/half HTTP/1.1\r\nHost: s3\r\nContent-Length: 100\r\n\r\nhalf"
+    head = f"PUT /{own_bucket}/half HTTP/1.1\r\nHost: s3\r\nContent-Length: 100\r\n\r\nhalf"
     address = urlsplit(proxied_s3.url)
     with socket.create_connection((address.hostname, address.port)) as connection:
         connection.sendall(head.encode())
-    assert client(s3_server).list_objects_v2(Bucket=name)["KeyCount"] == 0
+    assert client(s3_server).list_objects_v2(Bucket=own_bucket)["KeyCount"] == 0

@@ -130,12 +130,18 @@ TABLE: dict[str, tuple[Callable[[Counted, str], object], tuple[int | None, ...]]
     "validate": (lambda c, url: n5zarr.validate(url, **c.options), (4, 8, 16, 42)),
 }
 PLACES = ("plain", "em/s0", "em", "")
-CASES = [
-    pytest.param(call, place, most, id=f"{name} {place or 'root'}")
-    for name, (call, counts) in TABLE.items()
-    for place, most in zip(PLACES, counts, strict=True)
-    if most is not None
-]
+
+
+def cases_of(number: int, name: str) -> Iterator[Any]:
+    """List the places of a call; the short form has one, another for each call."""
+    call, counts = TABLE[name]
+    cases = [(place, most) for place, most in zip(PLACES, counts, strict=True) if most is not None]
+    for k, (place, most) in enumerate(cases):
+        marks: Any = [] if k == number % len(cases) else pytest.mark.long
+        yield pytest.param(call, place, most, id=f"{name} {place or 'root'}", marks=marks)
+
+
+CASES = [case for number, name in enumerate(TABLE) for case in cases_of(number, name)]
 # the workers of a check read each document again: they may be on other machines
 READ_TWICE = {"validate"}
 
@@ -146,7 +152,6 @@ def documents_and_listings(asked: Counter[str]) -> Counter[str]:
     )
 
 
-@pytest.mark.each_of(3)
 @pytest.mark.parametrize(("call", "place", "most"), CASES)
 def test_each_key_is_asked_for_once(
     counted: Counted,

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from tests.remote.conftest import Place
 
 
-@pytest.mark.each_of(5)
+@pytest.mark.each_of(8)
 def test_the_findings_are_those_of_the_files(place: Place, local: Path) -> None:
     if not place.has_lists:
         with pytest.raises(N5UnsupportedError, match="listing: ") as refused:

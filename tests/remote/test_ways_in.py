@@ -19,7 +19,7 @@ from n5zarr.viewing.arguments import is_n5
 from n5zarr.viewing.serve.app import make_app
 from tests.contract import bigstitcher
 from tests.remote import servers
-from tests.remote.conftest import chosen_options, client
+from tests.remote.conftest import chosen_options, put
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -63,12 +63,8 @@ def way(
             yield Way(proxy, proxy.url, local, {})
         return
     server = request.getfixturevalue("s3_server")
-    s3 = client(server)
-    s3.create_bucket(Bucket="ways")
-    for file in folder.rglob("*"):
-        if file.is_file():
-            key = file.relative_to(folder).as_posix()
-            s3.put_object(Bucket="ways", Key=key, Body=file.read_bytes())
+    files = [path for path in folder.rglob("*") if path.is_file()]
+    put(server, "ways", {file.relative_to(folder).as_posix(): file.read_bytes() for file in files})
     with servers.Proxy(server).running() as proxy:
         yield Way(proxy, "s3://ways", local, {"storage_options": chosen_options(proxy.url)})
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import uuid
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +12,6 @@ import pytest
 import s3fs
 import xarray as xr
 import zarr
-from distributed import Client, LocalCluster
 from zarr.buffer import cpu
 from zarr.storage import FsspecStore
 
@@ -23,31 +21,28 @@ from n5zarr._zarr import sync
 from n5zarr.errors import N5UnsupportedError
 from n5zarr.storage.requests import Update, read_key
 from tests.processes import CONTEXT
-from tests.remote import servers
+from tests.remote import quarters, servers
 from tests.remote.conftest import S3, Place, client, fsspec_options, on_s3
 
 if TYPE_CHECKING:
     from n5zarr.storage.requests import Steps
 
-ROUNDS = 300 if os.environ.get("N5ZARR_STRESS") else 20
-N_PROCESS_ROUNDS = 300 if os.environ.get("N5ZARR_STRESS") else 5
+ROUNDS = 300 if os.environ.get("N5ZARR_STRESS") else 9
 
 
 @pytest.fixture(params=list(S3))
-def empty(request: pytest.FixtureRequest, s3_server: str, proxied_s3: servers.Proxy) -> Place:
-    name = f"b{uuid.uuid4().hex}"
-    client(s3_server).create_bucket(Bucket=name)
-    return on_s3(request.param, f"s3://{name}/c.n5", proxied_s3)
+def empty(request: pytest.FixtureRequest, own_bucket: str, proxied_s3: servers.Proxy) -> Place:
+    return on_s3(request.param, f"s3://{own_bucket}/c.n5", proxied_s3)
 
 
-def objects(place: Place, s3_server: str) -> dict[str, bytes]:
-    s3 = client(s3_server)
-    bucket = place.url.split("/")[2]
-    found = s3.list_objects_v2(Bucket=bucket).get("Contents", [])
-    return {
-        o["Key"].removeprefix("c.n5/"): s3.get_object(Bucket=bucket, Key=o["Key"])["Body"].read()
-        for o in found
-    }
+def keys(place: Place, s3_server: str) -> list[str]:
+    found = client(s3_server).list_objects_v2(Bucket=place.url.split("/")[2])["Contents"]
+    return sorted(each["Key"].removeprefix("c.n5/") for each in found)
+
+
+def document(place: Place, s3_server: str, key: str) -> Any:
+    found = client(s3_server).get_object(Bucket=place.url.split("/")[2], Key=f"c.n5/{key}")
+    return json.loads(found["Body"].read())
 
 
 @pytest.mark.each_of(2)
@@ -66,12 +61,11 @@ def test_puts(empty: Place, s3_server: str) -> None:
     assert set(counts) <= {"PUT", "GET"}
     array.attrs["x"] = 1
     assert empty.proxy.counts()["PUT"] == 1
-    kept = objects(empty, s3_server)
-    assert sorted(kept) == sorted(
+    assert keys(empty, s3_server) == sorted(
         ["attributes.json", "a b/attributes.json", "a b/#1/attributes.json"]
         + [f"a b/#1/{x}/{y}" for x in range(3) for y in range(3)]
     )
-    assert json.loads(kept["a b/#1/attributes.json"])["axes"] == ["x", "y"]
+    assert document(empty, s3_server, "a b/#1/attributes.json")["axes"] == ["x", "y"]
     again: Any = zarr.open_array(empty.open(), path="a b/#1", mode="r")
     np.testing.assert_array_equal(again[...], values)
     assert again.attrs["x"] == 1
@@ -84,11 +78,11 @@ def test_removing(empty: Place, s3_server: str) -> None:
         array: Any = root.create_array(f"{name}/b", shape=(4,), chunks=(2,), dtype="u1")
         array[...] = 1
     del root["a"]
-    assert [k for k in objects(empty, s3_server) if not k.startswith("ab/")] == ["attributes.json"]
+    assert [k for k in keys(empty, s3_server) if not k.startswith("ab/")] == ["attributes.json"]
     array = root["ab/b"]
     array[...] = 0
     array.resize((2,))
-    assert "ab/b/1" not in objects(empty, s3_server)
+    assert "ab/b/1" not in keys(empty, s3_server)
 
 
 @pytest.mark.each_of(2)
@@ -124,10 +118,9 @@ def test_listings_are_made_anew_whoever_made_the_file_system(
     assert list(group) == ["a"]
 
 
+@pytest.mark.parametrize("empty", ["obstore"], indirect=True)
 def test_no_update_is_lost_where_the_store_can_tell(empty: Place) -> None:
     """obstore loses no update, as it writes only over the content that it has read."""
-    if empty.name != "obstore":
-        pytest.skip("fsspec has no conditional writing")
     zarr.open_group(empty.open(), mode="w")
 
     def add(k: int) -> None:
@@ -160,6 +153,8 @@ def test_a_failed_put_is_an_error(empty: Place, monkeypatch: pytest.MonkeyPatch)
 
 @pytest.mark.long
 def test_two_workers_read_and_write(empty: Place) -> None:
+    from distributed import Client, LocalCluster  # noqa: PLC0415 - takes a second
+
     values = np.random.default_rng(1).integers(0, 99, (30, 40)).astype("u2")
     with (
         LocalCluster(  # type: ignore[no-untyped-call]
@@ -188,8 +183,7 @@ def test_names_are_no_patterns(empty: Place, s3_server: str) -> None:
         del root[gone]
     array = root["a?"]
     array[...] = 0
-    kept = objects(empty, s3_server)
-    assert sorted(kept) == [
+    assert keys(empty, s3_server) == [
         "a1/0", "a1/1", "a1/attributes.json", "a?/attributes.json",
         "ab/0", "ab/1", "ab/attributes.json", "attributes.json",
     ]  # fmt: skip
@@ -206,6 +200,7 @@ def test_a_bucket_outlives_its_container(empty: Place, s3_server: str) -> None:
     assert list(root) == ["new"]
 
 
+@pytest.mark.each_of(3)
 def test_a_container_of_a_later_version_is_not_written(empty: Place, s3_server: str) -> None:
     bucket = empty.url.split("/")[2]
     body = b'{"n5":"9.0.0"}'
@@ -213,13 +208,13 @@ def test_a_container_of_a_later_version_is_not_written(empty: Place, s3_server: 
     group = cpu.Buffer.from_bytes(b'{"zarr_format":3,"node_type":"group","attributes":{}}')
     with pytest.raises(N5UnsupportedError, match=r"9\.0\.0"):
         sync(empty.open().set("a/b/zarr.json", group))
-    assert objects(empty, s3_server) == {"attributes.json": body}
+    assert keys(empty, s3_server) == ["attributes.json"]
+    assert document(empty, s3_server, "attributes.json") == {"n5": "9.0.0"}
 
 
+@pytest.mark.parametrize("empty", ["obstore"], indirect=True)
 def test_a_service_without_conditional_writing(empty: Place) -> None:
     """A service without conditional writing is reported, and the last writer wins."""
-    if empty.name != "obstore":
-        pytest.skip("fsspec does not ask for it")
     zarr.open_group(empty.open(), mode="w").attrs["a"] = 1
     conditions = ("If-Match", "If-None-Match")
     empty.proxy.refused = lambda headers: any(name in headers for name in conditions)
@@ -229,14 +224,12 @@ def test_a_service_without_conditional_writing(empty: Place) -> None:
     assert dict(zarr.open_group(empty.open(), mode="r").attrs) == {"a": 1, "b": 2}
 
 
-def test_no_part_of_an_object_is_lost(s3_server: str, proxied_s3: servers.Proxy) -> None:
+@pytest.mark.parametrize("empty", ["obstore"], indirect=True)
+def test_no_part_of_an_object_is_lost(empty: Place) -> None:
     """Four writers, each of a quarter of one object, lose no part of it."""
-    name = f"b{uuid.uuid4().hex}"
-    client(s3_server).create_bucket(Bucket=name)
-    place = on_s3("obstore", f"s3://{name}/c.n5", proxied_s3)
 
     def write(number: int) -> None:
-        store = place.open()
+        store = empty.open()
 
         def steps(value: int) -> Steps[bytes]:
             def change(old: bytes | None) -> bytes:
@@ -255,42 +248,16 @@ def test_no_part_of_an_object_is_lost(s3_server: str, proxied_s3: servers.Proxy)
 
     with ThreadPoolExecutor(4) as pool:
         list(pool.map(write, range(4)))
-    assert place.open().run(read_key("a/0/0")) == ROUNDS.to_bytes(2) * 4
-
-
-class Elsewhere:
-    """The same location, opened by another process."""
-
-    def __init__(self, place: Place) -> None:
-        self.url, self.options = place.url, place.options
-
-    def open(self, **options: Any) -> N5Store:
-        return N5Store(self.url, **(self.options | options))
-
-
-QUARTERS: list[Any] = [np.s_[:3, :4], np.s_[:3, 4:], np.s_[3:, :4], np.s_[3:, 4:]]
-
-
-def write_quarters(place: Elsewhere, number: int, codecs: str) -> None:
-    """Write one quarter of a block again and again, and check that each write is there."""
-    array: Any = zarr.open_array(place.open(codecs=codecs), path="a", mode="r+")
-    for value in range(2, N_PROCESS_ROUNDS + 2):
-        array[QUARTERS[number]] = value
-        block = array[...]
-        assert (block[QUARTERS[number]] == value).all()
-        assert all(len(np.unique(block[quarter])) == 1 for quarter in QUARTERS)
+    assert empty.open().run(read_key("a/0/0")) == ROUNDS.to_bytes(2) * 4
 
 
 @pytest.mark.each_of(2)
+@pytest.mark.parametrize("empty", ["obstore"], indirect=True)
 @pytest.mark.parametrize("codecs", ["zarr", "n5"])
-def test_four_processes_write_quarters_of_one_block_of_an_array(
-    s3_server: str, proxied_s3: servers.Proxy, codecs: str
-) -> None:
-    name = f"b{uuid.uuid4().hex}"
-    client(s3_server).create_bucket(Bucket=name)
-    place = on_s3("obstore", f"s3://{name}/c.n5", proxied_s3)
-    n5zarr.create_array(place.open(), path="a", shape=(5, 7), chunks=(5, 7), dtype="u2")[...] = 1
+def test_four_processes_write_quarters_of_one_block_of_an_array(empty: Place, codecs: str) -> None:
+    n5zarr.create_array(empty.open(), path="a", shape=(5, 7), chunks=(5, 7), dtype="u2")[...] = 1
+    place = empty.url, empty.options
     with ProcessPoolExecutor(4, mp_context=CONTEXT) as pool:
-        list(pool.map(write_quarters, [Elsewhere(place)] * 4, range(4), [codecs] * 4))
-    array: Any = zarr.open_array(place.open(), path="a", mode="r")
-    assert (array[...] == N_PROCESS_ROUNDS + 1).all()
+        list(pool.map(quarters.write, [place] * 4, range(4), [codecs] * 4))
+    array: Any = zarr.open_array(empty.open(), path="a", mode="r")
+    assert (array[...] == quarters.ROUNDS + 1).all()

@@ -184,6 +184,22 @@ def test_a_line_says_what_is_loaded(
         assert not complaints(browser)
 
 
+def test_a_page_that_cannot_be_drawn_says_so(browser: Any, container: Path) -> None:
+    without = "HTMLCanvasElement.prototype.getContext = () => null"
+    command = "Page.addScriptToEvaluateOnNewDocument"
+    added = browser.execute_cdp_cmd(command, {"source": without})
+    try:
+        with n5zarr.view(container) as shown:
+            browser.get(shown.url)
+            wait_for(browser, "document.querySelector('#loading').textContent.includes('WebGL 2')")
+            line = browser.find_element("id", "loading")
+            assert line.is_displayed()
+            assert line.rect["y"] + line.rect["height"] < 850 / 2  # not below Neuroglancer's bar
+    finally:
+        browser.execute_cdp_cmd("Page.removeScriptToEvaluateOnNewDocument", added)
+        complaints(browser)  # of Neuroglancer, which are expected here
+
+
 def test_the_scale_bar_is_right(browser: Any, container: Path) -> None:
     """The scale bar agrees with the bright box, whose size is known."""
     with n5zarr.view(container, dataset="em") as shown:

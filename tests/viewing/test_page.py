@@ -260,6 +260,32 @@ def test_of_a_project_all_tiles_of_the_first_channel_are_seen() -> None:
     assert place == {"x": 56, "y": 47, "z": 5, "t": 0}
 
 
+def test_an_image_over_the_first_has_a_colour(tmp_path: Path) -> None:
+    """White on white, as of a prediction over its image, shows neither; one beside it does."""
+    root, data = tmp_path / "a.n5", np.ones((3, 5, 7), "f4")
+    places: dict[str, Any] = {"axes": "zyx", "units": ["nm"] * 3, "resolution": [2, 1, 1]}
+    for name, offset in {
+        "a": (0, 0, 0),
+        "beside": (0, 0, 7),
+        "over": (4, 4, 6.0),
+        "twice": (0, 0, 0),
+    }.items():
+        n5zarr.create_array(root, path=name, data=data, offset=offset, **places)
+    colours = np.ones((2, 3, 5, 7), "f4")
+    n5zarr.create_array(root, path="zwei", data=colours, axes="czyx")
+    state: Any = neuroglancer_state(
+        list(find_images(root)), "http://127.0.0.1:1/ome", show_all=True
+    )
+    found = {layer["name"]: layer["shaderControls"].get("color") for layer in state["layers"]}
+    n5zarr.create_array(root, path="raw", data=data.astype("u1"), **places)
+    state = neuroglancer_state(list(find_images(root)), "http://127.0.0.1:1/ome", show_all=True)
+    over_raw = {each["name"]: each["shaderControls"].get("color") for each in state["layers"]}
+    assert (over_raw["a"], over_raw["raw"]) == ("#00FF00", None)
+    own = [found.pop(f"zwei channel {number}") for number in (0, 1)]
+    assert found == {"a": None, "beside": None, "over": "#00FF00", "twice": "#FF00FF"}
+    assert len({*own}) == 2
+
+
 def test_of_a_large_project_one_time_point_is_seen_and_few_tiles_are_read(tmp_path: Path) -> None:
     """The setups move, so each time point is an image."""
     moves = {

@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
 
 from n5zarr.container.axes import read_placed
 from n5zarr.container.options import require
+from n5zarr.conventions.model import Axis
 from n5zarr.errors import option_error
 from n5zarr.format.order import to_c
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from n5zarr.conventions.model import Axis
-    from n5zarr.store.n5_store import N5Store
-    from n5zarr.zarr_view.dataset_view import DatasetView
+from n5zarr.store.n5_store import N5Store
+from n5zarr.zarr_view.dataset_view import DatasetView
 
 type Ranges = tuple[range, ...]
 """Elements along each axis, C order."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import glob
 import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
@@ -13,7 +14,9 @@ import zarr
 from zarr.storage import FsspecStore
 
 from n5zarr.codecs.compress import codec_of, decompress
+from n5zarr.container.block_listing import Ask
 from n5zarr.container.options import require
+from n5zarr.container.walk import PathPatterns
 from n5zarr.errors import (
     N5BlockError,
     N5Error,
@@ -24,25 +27,20 @@ from n5zarr.errors import (
 from n5zarr.format.path import groups_above, join
 from n5zarr.images.ome import OME_FORMATS, OmeVersion
 from n5zarr.images.ome_documents import image_in
+from n5zarr.images.source import SourceTree
 from n5zarr.rooms import Door
+from n5zarr.storage.interface import Storage
 from n5zarr.storage.requests import read_each
 from n5zarr.storage.store_locations import overlap_with, places_behind
 from n5zarr.storage.url import is_url
+from n5zarr.tools.convert.copies import ArrayCopy
+from n5zarr.tools.convert.target import Destination, Layout
 from n5zarr.tools.convert.target_n5 import N5Destination
 from n5zarr.tools.jobs.nodes import count_blocks
 from n5zarr.zarr_view.dataset_view import DatasetView
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
-
-    from n5zarr.container.block_listing import Ask
-    from n5zarr.container.walk import PathPatterns
-    from n5zarr.images.source import SourceTree
-    from n5zarr.storage.interface import Storage
-    from n5zarr.tools.convert.copies import ArrayCopy
-    from n5zarr.tools.convert.target import Destination, Layout
-    from n5zarr.tools.validate.findings import Finding
-
+    from n5zarr.tools.validate.findings import Finding  # the package may be missing
 
 _CHECK_FILES: Door[Callable[[Ask, str], Iterator[Finding]]] = Door("step", "check of files")
 _NAMED = 3  # blocks without a dataset

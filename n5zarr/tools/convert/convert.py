@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import time
+import warnings
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, replace
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from n5zarr.container.options import texts_of
 from n5zarr.container.walk import PathPatterns
-from n5zarr.errors import N5Error
+from n5zarr.errors import N5Error, N5Warning
+from n5zarr.format.lenient_json import JSON
 from n5zarr.images.find import images_in, ome_tree
+from n5zarr.images.ome import OmeVersion
+from n5zarr.images.source import SourceTree
 from n5zarr.rooms import Door
 from n5zarr.storage.asking_once import asking_once
 from n5zarr.storage.place import Backend, Location, Place, place_of
@@ -27,21 +32,15 @@ from n5zarr.tools.convert.checks import (
     warn_of_ome,
 )
 from n5zarr.tools.convert.copies import Copy, Folder, opaque_folders
-from n5zarr.tools.convert.from_zarr import coords_tree, reordered
+from n5zarr.tools.convert.from_zarr import as_n5, coords_tree, reordered
 from n5zarr.tools.convert.places import TargetFormat, open_destination, open_source
+from n5zarr.tools.convert.reported import add_places, names_of
 from n5zarr.tools.convert.target import Destination, Layout
 from n5zarr.tools.convert.target_n5 import N5Destination
 from n5zarr.tools.convert.writing import Conversion, Plan
 from n5zarr.tools.jobs.parts import Division
-from n5zarr.tools.jobs.reports import Reported, recorded, report_of_run
+from n5zarr.tools.jobs.reports import Reported, RunReport, recorded, report_of_run
 from n5zarr.tools.jobs.run import MAX_MEMORY, Progress, RunOptions, Scheduler
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
-    from n5zarr.format.lenient_json import JSON
-    from n5zarr.images.ome import OmeVersion
-    from n5zarr.images.source import ArraySource, SourceTree
 
 
 class Resaving(Protocol):
@@ -97,7 +96,6 @@ class AsPaintera(Protocol):
 _NEW_PROJECT: Door[Callable[[Place, str | None, OmeVersion | None, Place], NewProject | None]] = (
     Door("step", "write a project")
 )
-_FROM_OME: Door[Callable[[SourceTree], SourceTree]] = Door("images", "OME-Zarr as N5")
 _IN_VERSION: Door[Callable[[SourceTree, OmeVersion, Sequence[str]], SourceTree | None]] = Door(
     "images", "OME-Zarr in a version"
 )
@@ -204,8 +202,8 @@ def convert(  # noqa: PLR0913 - one keyword for each option
     expect_complete : bool, optional
         Refuse a source that lacks blocks, before anything is written.
     report : path, optional
-        Write ``*.json``, also of a run that fails: blocks, bytes and SHA-256 of each
-        dataset, also of a copy that ``verify`` reads.
+        Write ``*.json``, also of a run that fails: blocks, bytes, SHA-256 and axes of each
+        dataset, also of a copy that ``verify`` or ``finish`` reads.
     storage_options, backend, destination_options, destination_backend : optional
         Options for the URL of the source, and the library that reads it, as for
         :class:`~n5zarr.N5Store`; the same of the destination.
@@ -241,7 +239,7 @@ def convert(  # noqa: PLR0913 - one keyword for each option
     """
     began = time.monotonic()
     division = Division.of(part, finish=finish, overwrite=overwrite)
-    place = place_of(destination, destination_options, destination_backend)
+    place = copied = place_of(destination, destination_options, destination_backend)
     source_place = place_of(source, storage_options, backend)
     form = Form(
         ome=ome or to == "ome-zarr",
@@ -269,10 +267,9 @@ def convert(  # noqa: PLR0913 - one keyword for each option
         folders = _checked(found, target, paths, level, is_complete=expect_complete)
         resaving = None if new is None else new.resaving(found)
         written = resaving.tree(found) if resaving else _as_written(found, target, form)
-        given = RunOptions(scheduler, n_workers)
-        written = _with_label_sources(written, target, form, given, is_read=not dry_run)
+        written = _with_label_sources(written, target, form, options, is_read=not dry_run)
         plan = Plan.of(written, target, layout, options, max_memory, folders)
-        _report_sources(plan, source_place)
+        run = _report_sources(plan, source_place)
     if resaving is not None:
         beside = resaving.folders(may_exist=overwrite or resume or not division.is_whole)
         plan = replace(plan, others=[*plan.others, *beside])
@@ -281,7 +278,8 @@ def convert(  # noqa: PLR0913 - one keyword for each option
     done = plan.run(job, began, overwrite=overwrite, resume=resume, verify=verify, dry_run=dry_run)
     if resaving is not None and not (dry_run or division.part):
         resaving.write()
-    return done if new is None else replace(done, destination=str(new.file))
+    done = done if new is None else replace(done, destination=str(new.file))
+    return _with_places(done, found, copied, plan, run)
 
 
 def _open_tree(place: Place, target: Destination, form: Form, paths: PathPatterns) -> SourceTree:
@@ -314,9 +312,7 @@ def _as_written(found: SourceTree, target: Destination, form: Form) -> SourceTre
     warn_of_ome(found, target, form)
     container = found.container
     if isinstance(target, N5Destination) and container is None:
-        tree = found if found.storage is None else reordered(found, to_n5=True)
-        as_n5 = _FROM_OME.found()
-        return tree if as_n5 is None else as_n5(tree)
+        return as_n5(found)
     if form.ome_version is not None:
         if container is None and (in_version := _IN_VERSION.found()) is not None:
             changed = in_version(found, form.ome_version, form.labels)
@@ -330,22 +326,23 @@ def _as_written(found: SourceTree, target: Destination, form: Form) -> SourceTre
 
 
 def _with_label_sources(
-    tree: SourceTree, target: Destination, form: Form, run: RunOptions, *, is_read: bool
+    tree: SourceTree, target: Destination, form: Form, options: RunOptions, *, is_read: bool
 ) -> SourceTree:
     """Make label sources of Paintera of the arrays that the user selects."""
     if not form.paintera_labels:
         return tree
-    step = _AS_PAINTERA.needed()
+    run, step = RunOptions(options.scheduler, options.n_workers), _AS_PAINTERA.needed()
     return step(tree, target, form.paintera_labels, run, is_read=is_read)
 
 
-def _report_sources(plan: Plan, place: Place) -> None:
+def _report_sources(plan: Plan, place: Place) -> RunReport | None:
     """Add the arrays of a source to the report, if there is one, and those that are not copied."""
     if (report := report_of_run()) is None:
-        return
+        return None
     sources = {path: copy.source for path, copy in plan.by_path.items()}
     report.add_arrays({path: {"source": each} for path, each in sources.items()}, plan.options)
-    names, skipped = {n for each in sources.values() for n in _names(each)}, report.entry["skipped"]
+    skipped = report.entry["skipped"]
+    names = {name for each in sources.values() for name in names_of(each)}
     with suppress(N5Error):  # what is not selected may be damaged
         for path, source in open_source(place, 3, PathPatterns()).arrays.items():
             if source.name not in names:
@@ -353,8 +350,19 @@ def _report_sources(plan: Plan, place: Place) -> None:
     if plan.others:
         reason = "blocks of objects are no array: copied byte for byte, and not hashed"
         skipped.append({"path": None, "reason": reason})
+    return report
 
 
-def _names(source: ArraySource) -> set[str]:
-    """Return the names of an array, and of those that it is put together from."""
-    return {source.name, *(name for part in source.parts if part for name in _names(part))}
+def _with_places(
+    done: Conversion, found: SourceTree, copied: Place, plan: Plan, report: RunReport | None
+) -> Conversion:
+    """Add to the report, if there is one, where the elements of source and copy are."""
+    if report is None or done.dry_run or plan.options.division.part:
+        return done
+    try:
+        tree = open_source(copied, 3, PathPatterns())
+        return replace(done, same_places=add_places(report.entry, found, tree, plan.by_path))
+    except (N5Error, OSError) as err:  # the copy is complete
+        message = f"{done.destination}: axes and positions are not in the report: {err}"
+        warnings.warn(message, N5Warning, stacklevel=4)
+        return done

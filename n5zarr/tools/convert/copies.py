@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import batched, chain, islice, product
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Self, override
+from typing import Any, ClassVar, Literal, NamedTuple, Self, override
 
 import numpy as np
 
@@ -19,22 +20,18 @@ from n5zarr._zarr import sync
 from n5zarr.arrays.boxes import BoxSlices, box_at, box_shape, boxes, least_box, touched_boxes
 from n5zarr.arrays.placing import read_on_host
 from n5zarr.arrays.stored_chunks import FEW, stored_boxes, stored_chunks
+from n5zarr.codecs.buffers import BufferLike
 from n5zarr.errors import N5Error, N5UnsupportedError
 from n5zarr.format.attributes import ATTRIBUTES_JSON
 from n5zarr.format.path import join
+from n5zarr.images.source import ArraySource, SourceTree
+from n5zarr.storage.interface import Storage
 from n5zarr.storage.requests import get_each, put_each
 from n5zarr.tools.convert.source_files import SourceFiles
+from n5zarr.tools.convert.target import ArrayTarget, Destination
 from n5zarr.tools.convert.target_n5 import N5Destination
 from n5zarr.tools.jobs.incomplete import Piece, keys_below
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
-
-    from n5zarr.codecs.buffers import BufferLike
-    from n5zarr.images.source import ArraySource, SourceTree
-    from n5zarr.storage.interface import Storage
-    from n5zarr.tools.convert.target import ArrayTarget, Destination
-    from n5zarr.tools.jobs.parts import Owned
+from n5zarr.tools.jobs.parts import Owned
 
 type Way = Literal["blocks", "chunks", "shards", "values"]
 

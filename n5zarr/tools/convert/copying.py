@@ -13,25 +13,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from heapq import merge
 from itertools import groupby, product
 from operator import add, lt
-from typing import TYPE_CHECKING, ClassVar, override
+from typing import ClassVar, override
 
 import numpy as np
+from zarr.types import AnyArray
 
 from n5zarr.arrays.boxes import BoxSlices, boxes, places_in
 from n5zarr.arrays.encoder import join_shard
 from n5zarr.arrays.placing import read_on_host
 from n5zarr.arrays.stored_chunks import stored_boxes
 from n5zarr.codecs.block import format_block, parse_block
+from n5zarr.codecs.buffers import BufferLike
 from n5zarr.codecs.compress import codec_of
 from n5zarr.codecs.shard import check_no_shard
 from n5zarr.errors import ErrorsAt, N5Error
 from n5zarr.format.grid import block_path
+from n5zarr.format.order import N5Tuple
+from n5zarr.images.source import ArraySource, N5Blocks
 from n5zarr.images.zarr_documents import read_chunks
 from n5zarr.rooms import Door
 from n5zarr.tools.convert.copies import (
@@ -48,19 +53,9 @@ from n5zarr.tools.convert.copies import (
 from n5zarr.tools.convert.target import ArrayTarget, ZarrTarget
 from n5zarr.tools.convert.target_n5 import N5Target
 from n5zarr.tools.jobs.incomplete import Piece
+from n5zarr.tools.jobs.parts import Owned
 from n5zarr.tools.jobs.run import SMALL
 from n5zarr.zarr_view.element import Content
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-
-    from zarr.types import AnyArray
-
-    from n5zarr.codecs.buffers import BufferLike
-    from n5zarr.format.order import N5Tuple
-    from n5zarr.images.source import ArraySource, N5Blocks
-    from n5zarr.tools.jobs.parts import Owned
-
 
 _MULTISET_COPY: Door[Callable[[ArraySource, N5Target, TaskSize, N5Blocks], ArrayCopy]] = Door(
     "step", "copy label multisets"

@@ -12,19 +12,22 @@ import math
 import os
 import warnings
 from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import batched, product
-from typing import TYPE_CHECKING, ClassVar, Self, override
+from typing import ClassVar, Self, override
 
 from n5zarr.arrays.boxes import places_in
 from n5zarr.container.axes import read_placed
 from n5zarr.container.block_listing import grid_position_rows
 from n5zarr.container.options import require
 from n5zarr.container.walk import PathPatterns
+from n5zarr.conventions.model import Geometry
 from n5zarr.errors import N5UnsupportedError, N5Warning, option_error
 from n5zarr.format.attributes import ATTRIBUTES_JSON
 from n5zarr.format.grid import block_path
+from n5zarr.format.lenient_json import JSON
 from n5zarr.format.order import N5Tuple, to_n5
 from n5zarr.format.path import groups_above, join, normalize_path
 from n5zarr.storage.asking_once import asking_once
@@ -43,12 +46,6 @@ from n5zarr.tools.convert.target import Output, put_missing
 from n5zarr.tools.jobs.incomplete import INCOMPLETE_JSON
 from n5zarr.tools.jobs.run import Progress, run_tasks
 from n5zarr.zarr_view.dataset_view import DatasetView
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-
-    from n5zarr.conventions.model import Geometry
-    from n5zarr.format.lenient_json import JSON
 
 _DOWNLOAD_JSON = "n5zarr-download.json"  # names the source, so that parts of one stay apart
 _FEW = 10_000  # blocks of a part; more are listed

@@ -4,20 +4,26 @@ from __future__ import annotations
 
 import warnings
 from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import zarr
 from zarr.storage import StorePath
+from zarr.types import AnyArray
 
+from n5zarr.container.walk import PathPatterns
 from n5zarr.conventions.axis_names import AXES_KEY, XARRAY_KEY
 from n5zarr.conventions.zarr_order import in_order_of_n5, in_order_of_zarr
 from n5zarr.errors import N5Warning, option_error
 from n5zarr.format.path import groups_above, join
 from n5zarr.images.ome_documents import arrays_of_images, named_nodes
 from n5zarr.images.source import ArraySource, N5Blocks, SourceTree
+from n5zarr.rooms import Door
 from n5zarr.shown.java_zarr import JavaZarrStore, in_own_store
+from n5zarr.storage.interface import Storage
+from n5zarr.storage.place import Place
 from n5zarr.storage.requests import list_each
 from n5zarr.store.locating import open_container
 from n5zarr.store.missing_nodes import existing_node, selected_nodes
@@ -25,14 +31,7 @@ from n5zarr.store.n5_store import N5Store
 from n5zarr.tools.jobs.nodes import for_reading
 from n5zarr.zarr_view.element import Content
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
-
-    from zarr.types import AnyArray
-
-    from n5zarr.container.walk import PathPatterns
-    from n5zarr.storage.interface import Storage
-    from n5zarr.storage.place import Place
+_FROM_OME: Door[Callable[[SourceTree], SourceTree]] = Door("images", "OME-Zarr as N5")
 
 
 def zarr_tree(node: AnyArray | zarr.Group, storage: Storage, paths: PathPatterns) -> SourceTree:
@@ -162,6 +161,12 @@ def reordered(tree: SourceTree, *, to_n5: bool) -> SourceTree:
         else:
             groups[path] = convert(attributes, len(below.shape), below.dimension_names)
     return replace(tree, arrays=arrays, groups=groups)
+
+
+def as_n5(tree: SourceTree) -> SourceTree:
+    """Return a source that is no container with the names and attributes of N5."""
+    found = tree if tree.storage is None else reordered(tree, to_n5=True)
+    return from_ome(found) if (from_ome := _FROM_OME.found()) else found
 
 
 def coords_tree(place: Place, paths: PathPatterns) -> SourceTree:

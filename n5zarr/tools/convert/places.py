@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import Literal, get_args
 from zipfile import BadZipFile, ZipFile
 
 import zarr
 from zarr.storage import StorePath, ZipStore
+from zarr.types import AnyArray
 
 from n5zarr.container.foreign import read_zarr_node
 from n5zarr.container.options import check_option, require
+from n5zarr.container.walk import PathPatterns
 from n5zarr.errors import N5FormatError, option_error
 from n5zarr.format.attributes import ATTRIBUTES_JSON
 from n5zarr.format.foreign import ZARR_DOCUMENTS, Foreign, format_of_name, root_in_zip
@@ -32,14 +35,7 @@ from n5zarr.tools.convert.checks import check_writable
 from n5zarr.tools.convert.from_zarr import zarr_tree
 from n5zarr.tools.convert.target import Destination, ZarrDestination
 from n5zarr.tools.convert.target_n5 import N5Destination
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    from zarr.types import AnyArray
-
-    from n5zarr.container.walk import PathPatterns
-    from n5zarr.zarr_view.keys import ZarrFormat
+from n5zarr.zarr_view.keys import ZarrFormat
 
 type TargetFormat = Literal["zarr", "zarr2", "n5", "ome-zarr"]
 

@@ -3,29 +3,26 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from hashlib import blake2b
 from itertools import product
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import zarr
 
 from n5zarr.arrays.boxes import places_in
 from n5zarr.errors import N5UnrepresentableError
+from n5zarr.format.attributes import DatasetAttributes
+from n5zarr.format.lenient_json import JSON
+from n5zarr.images.source import ArraySource, SourceTree
 from n5zarr.storage.files import stamp
 from n5zarr.storage.opening import open_storage
 from n5zarr.storage.place import place_of
 from n5zarr.store.n5_store import N5Store
 from n5zarr.zarr_view.keys import ChunkNames
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from n5zarr.format.attributes import DatasetAttributes
-    from n5zarr.format.lenient_json import JSON
-    from n5zarr.images.source import ArraySource, SourceTree
 
 
 @dataclass(frozen=True)

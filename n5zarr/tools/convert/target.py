@@ -7,22 +7,32 @@ written with its metadata alone, so that no reader can open it before :meth:`Des
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar, Self, override
+from typing import Any, ClassVar, Self, override
 
+import numpy as np
 import zarr
+from zarr.abc.store import Store
 from zarr.buffer import cpu
 from zarr.storage import MemoryStore, StorePath
+from zarr.types import AnyArray
 
 from n5zarr._zarr import sync
+from n5zarr.arrays.boxes import BoxSlices, StoredChunks
 from n5zarr.arrays.encoder import Encoder
 from n5zarr.arrays.stored_chunks import stored_chunks
+from n5zarr.codecs.buffers import BufferLike
 from n5zarr.container.options import check_compression, check_sizes, require
 from n5zarr.errors import option_error
+from n5zarr.format.compression import Compression
+from n5zarr.format.lenient_json import JSON
 from n5zarr.format.path import join
+from n5zarr.images.source import ArraySource
 from n5zarr.images.zarr_documents import create_group, create_like
+from n5zarr.storage.interface import Storage
 from n5zarr.storage.requests import (
     List,
     RemoveTree,
@@ -36,20 +46,6 @@ from n5zarr.tools.jobs.incomplete import read_incomplete
 from n5zarr.tools.jobs.nodes import for_reading
 from n5zarr.tools.jobs.parts import WHOLE, Division, Owned
 from n5zarr.zarr_view.keys import ChunkNames, ZarrFormat
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
-    import numpy as np
-    from zarr.abc.store import Store
-    from zarr.types import AnyArray
-
-    from n5zarr.arrays.boxes import BoxSlices, StoredChunks
-    from n5zarr.codecs.buffers import BufferLike
-    from n5zarr.format.compression import Compression
-    from n5zarr.format.lenient_json import JSON
-    from n5zarr.images.source import ArraySource
-    from n5zarr.storage.interface import Storage
 
 
 @dataclass(frozen=True, eq=False)

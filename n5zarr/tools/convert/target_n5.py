@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, cast, override
+from typing import Any, cast, override
 
 from zarr.buffer import cpu
+from zarr.types import AnyArray
 
 from n5zarr._zarr import sync
+from n5zarr.arrays.boxes import StoredChunks
 from n5zarr.arrays.creating import create_array
 from n5zarr.arrays.encoder import nearest_compression
 from n5zarr.arrays.group import as_zarr
 from n5zarr.arrays.opening import open_array
 from n5zarr.arrays.stored_chunks import stored_blocks
+from n5zarr.codecs.buffers import BufferLike
 from n5zarr.format.attributes import ATTRIBUTES_JSON, has_java_codecs
 from n5zarr.format.compression import Compression, Gzip, Jpeg, Raw, compression_to_json
 from n5zarr.format.lenient_json import parse_json
@@ -26,14 +30,6 @@ from n5zarr.storage.requests import read_each
 from n5zarr.store.n5_store import N5Store
 from n5zarr.tools.convert.target import ArrayTarget, Destination, Layout
 from n5zarr.zarr_view.keys import DEFAULT_NAMES
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from zarr.types import AnyArray
-
-    from n5zarr.arrays.boxes import StoredChunks
-    from n5zarr.codecs.buffers import BufferLike
 
 
 @dataclass(frozen=True, eq=False)

@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import time
 from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from operator import add
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
 from n5zarr.container.options import require
 from n5zarr.errors import N5Error
 from n5zarr.format.attributes import ATTRIBUTES_JSON
 from n5zarr.format.compression import compression_to_json
 from n5zarr.format.foreign import ZARR_DOCUMENTS
+from n5zarr.format.lenient_json import JSON
+from n5zarr.images.source import SourceTree
 from n5zarr.images.zarr_documents import warn_of_text
 from n5zarr.storage.files import is_unfinished
+from n5zarr.store.info import bytes_text, counted
 from n5zarr.tools.convert.checks import (
     check_arrays,
     check_packages,
@@ -34,20 +38,14 @@ from n5zarr.tools.convert.copies import (
     plan_opaque,
 )
 from n5zarr.tools.convert.copying import BlockCopy, copy_of
+from n5zarr.tools.convert.reported import add_copies
 from n5zarr.tools.convert.source_files import described_sources
+from n5zarr.tools.convert.target import Destination, Layout
 from n5zarr.tools.convert.target_n5 import N5Destination
 from n5zarr.tools.jobs.incomplete import MAX_MEMORY, SOURCE, Piece, seal
-from n5zarr.tools.jobs.nodes import for_reading
 from n5zarr.tools.jobs.parts import Owned, Part
 from n5zarr.tools.jobs.reports import report_of_run
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
-    from n5zarr.format.lenient_json import JSON
-    from n5zarr.images.source import ArraySource, SourceTree
-    from n5zarr.tools.convert.target import Destination, Layout
-    from n5zarr.tools.jobs.run import RunOptions
+from n5zarr.tools.jobs.run import RunOptions
 
 _REMOTE_WORKERS = 16  # they wait for servers most of the time
 _DOCUMENTS = {ATTRIBUTES_JSON, *ZARR_DOCUMENTS, ".zattrs"}
@@ -103,6 +101,8 @@ class Conversion:
         Whether all values were compared; whether nothing was written.
     was_finished : bool
         Whether an earlier run had finished the copy, as far as documents tell it.
+    same_places : bool or None
+        Whether axes and positions are those of the source; None without a report.
     """
 
     source: str
@@ -113,11 +113,22 @@ class Conversion:
     verified: bool = False
     dry_run: bool = False
     was_finished: bool = False
+    same_places: bool | None = None
 
     @property
     def n_bytes(self) -> int:
         """Bytes of all elements."""
         return sum(array.n_bytes for array in self.arrays)
+
+    def __str__(self) -> str:
+        arrays = f"{counted(len(self.arrays), 'array')}, {bytes_text(self.n_bytes)}"
+        done = f", in {self.seconds:.1f} s{', equal to the source' * self.verified}"
+        return (
+            f"{self.destination}: {arrays}{' of elements, not written' if self.dry_run else done}"
+        )
+
+    def __repr__(self) -> str:
+        return f"<Conversion of {self.source} to {self}>"
 
     @property
     def n_bytes_written(self) -> int:
@@ -225,6 +236,7 @@ class Plan:
         """
         found, target, copies = self.found, self.target, self.copies
         division = self.options.division
+        verify = verify or (division.ends and report_of_run() is not None)
         is_finished = target.check_free(overwrite=overwrite, resume=resume or not division.is_whole)
         require(
             division.part is None or not is_finished,
@@ -238,7 +250,8 @@ class Plan:
             if is_finished:
                 if verify or not division.ends:
                     _compare(everything, target, options)
-                self.report(options, verified=verify or not division.ends)
+                is_verified = verify or not division.ends
+                self.report(options, verified=is_verified)
             else:
                 if overwrite:
                     target.remove()
@@ -258,22 +271,10 @@ class Plan:
         )
 
     def report(self, options: RunOptions, *, verified: bool) -> None:
-        """Add what is written to the report, and hashes: of the source, and of a verified copy."""
-        if (report := report_of_run()) is None:
-            return
-        report.entry["result"] = {"verified": verified}
-        both = {
-            path: {"source": copy.source, "destination": _written(copy)}
-            for path, copy in self.by_path.items()
-        }
-        n_hashed = 0 if options.division.part else 1 + verified
-        hashed = ("source", "destination")[:n_hashed]
-        report.add_arrays(both, options, hashed=hashed, max_memory=self.max_memory)
-
-
-def _written(copy: ArrayCopy) -> ArraySource:
-    values, chunks = for_reading(copy.target.encoded), copy.target.unit
-    return replace(copy.source, name="", values=values, dtype=values.dtype, chunks=chunks)
+        """Add what is written to the report, if there is one."""
+        if (report := report_of_run()) is not None:
+            copies, target = self.by_path, self.target
+            add_copies(report, copies, target, options, self.max_memory, verified=verified)
 
 
 def _described(path: str, copy: ArrayCopy, copied: Copied) -> ConvertedArray:

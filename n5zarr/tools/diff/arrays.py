@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import heapq
 import math
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import batched, chain, islice, product
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -19,10 +20,6 @@ from n5zarr.container.options import require
 from n5zarr.images.source import Values
 from n5zarr.tools.jobs.nodes import for_reading
 from n5zarr.tools.jobs.run import MAX_MEMORY, Progress, RunOptions, Scheduler
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
 
 _SHOWN = 5  # elements that differ
 _TOGETHER = 64  # boxes of a task

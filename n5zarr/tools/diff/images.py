@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from n5zarr.arrays.boxes import BoxSlices, StoredChunks
 from n5zarr.arrays.placing import read_on_host
@@ -13,15 +15,9 @@ from n5zarr.arrays.stored_chunks import stored_chunks
 from n5zarr.conventions.model import mapping, numbers
 from n5zarr.conventions.units import ratio
 from n5zarr.format.path import join
+from n5zarr.images.image import Image, ImageLevel, Images
+from n5zarr.images.source import ArraySource, Values
 from n5zarr.tools.diff.model import Difference, Found
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    import numpy.typing as npt
-
-    from n5zarr.images.image import Image, ImageLevel, Images
-    from n5zarr.images.source import ArraySource, Values
 
 _NEAR = 1e-3
 """The part of the distance of elements up to which positions are equal.

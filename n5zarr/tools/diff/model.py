@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 
+from n5zarr.format.lenient_json import JSON
 from n5zarr.images.source import ArraySource
+from n5zarr.store.info import counted
 from n5zarr.tools.diff.arrays import ArrayDifference, Readable, compare_each
 from n5zarr.tools.jobs.nodes import name_of_type
 from n5zarr.tools.jobs.reports import RunReport, report_of_run
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from n5zarr.format.lenient_json import JSON
-    from n5zarr.tools.jobs.run import RunOptions
+from n5zarr.tools.jobs.run import RunOptions
 
 type What = Literal["missing", "kind", "shape", "data-type", "axes", "attribute", "values"]
 
@@ -81,6 +79,17 @@ class Comparison:
     def is_equal(self) -> bool:
         """Whether all nodes could be compared, and nothing differs."""
         return not self.differences and not self.problems
+
+    def __str__(self) -> str:
+        n, n_images = len(self.differences), self.n_images
+        above = counted(n_images, "image") if n_images else counted(self.n_groups, "group")
+        nodes = f"{above} and {counted(self.n_arrays, 'array')} compared"
+        elements = f", {self.n_elements} elements" if self.n_elements else ", no values"
+        return f"{counted(n, 'difference') if n else 'equal'}: {nodes}{elements}"
+
+    def __repr__(self) -> str:
+        problems = f"; {counted(len(self.problems), 'node')} not read" if self.problems else ""
+        return f"<Comparison: {self}{problems}>"
 
 
 @dataclass(slots=True)

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import zarr
 from zarr.storage import StorePath
+from zarr.types import AnyArray
 
 from n5zarr.arrays.opening import open_array
 from n5zarr.container.axes import read_placed
+from n5zarr.container.memory import Node
 from n5zarr.container.node_names import Broken
 from n5zarr.conventions.axis_names import AXES_KEY, XARRAY_KEY
 from n5zarr.conventions.zarr_order import in_order_of_zarr
 from n5zarr.errors import N5FormatError, N5UnrepresentableError
+from n5zarr.format.lenient_json import JSON
 from n5zarr.format.path import join
 from n5zarr.format.raw_json import strict
 from n5zarr.images.find import images_in
@@ -30,14 +34,6 @@ from n5zarr.tools.diff.model import Comparison, Difference, Found
 from n5zarr.tools.jobs.reports import Reported, recorded
 from n5zarr.tools.jobs.run import Progress, RunOptions, Scheduler
 from n5zarr.zarr_view.dataset_view import DatasetView
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
-
-    from zarr.types import AnyArray
-
-    from n5zarr.container.memory import Node
-    from n5zarr.format.lenient_json import JSON
 
 _PLAIN = "zarr"  # without metadata of images
 

@@ -15,13 +15,14 @@ import re
 import shutil
 import time
 import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
 from tempfile import TemporaryFile, gettempdir
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -32,11 +33,13 @@ from n5zarr.arrays.stored_chunks import each_key
 from n5zarr.container.options import require
 from n5zarr.errors import N5Error, N5Warning, option_error
 from n5zarr.format.attributes import ATTRIBUTES_JSON
+from n5zarr.format.lenient_json import JSON
 from n5zarr.format.path import join
 from n5zarr.format.raw_json import strict
+from n5zarr.images.source import ArraySource
 from n5zarr.storage.local import LocalFiles
 from n5zarr.storage.secrets import is_secret, secrets_in, shown, without_secrets
-from n5zarr.storage.url import is_url
+from n5zarr.storage.url import is_url, local_path
 from n5zarr.storage.writing import FileWriter
 from n5zarr.store.n5_store import N5Store
 from n5zarr.store.shown_store import ShownStore
@@ -44,19 +47,14 @@ from n5zarr.tools.jobs.incomplete import left_beside, remove_left
 from n5zarr.tools.jobs.nodes import count_blocks, name_of_type
 from n5zarr.tools.jobs.run import MAX_MEMORY, RunOptions
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
-    from n5zarr.format.lenient_json import JSON
-    from n5zarr.images.source import ArraySource
-
 _MARK = "n5zarr_report"
-_VERSION = 1  # of the structure, which docs/convert.md lists
+_VERSION = 2  # of the structure, which docs/reports.md lists; 1 has whole paths
 _PACKAGES = "n5zarr", "zarr", "numcodecs", "numpy"
-_WORST_FIRST = "failed", "running", "problems", "ok"
+_WORST_FIRST = "failed", "running", "problems", "part", "ok"
 _ANY_LENGTH = "OT"  # kinds of numpy's data types
 _NO_ARRAY = "elements of any length are no plain array"
 _LABELS = "the most frequent label of each voxel is hashed"
+_LOCAL = re.compile(r"\A(?:file|zip)://")  # as zarr calls its stores
 _BLOCK = re.compile(r"c|(?:c[/.])?[0-9]+(?:[/.][0-9]+)*")  # its key below an array
 
 
@@ -88,7 +86,7 @@ class Report:
         )
         self._is_shared = is_shared
         old = self.path.read_bytes() if self.path.is_file() else None
-        runs = _runs_in(old, self.path)
+        runs = self._runs_in(old)
         before = json.loads(old) if old else {}
         self._before = {"status": "", "started": "", **before, "runs": runs}
         self._runs: list[dict[str, Any]] = []
@@ -110,9 +108,9 @@ class Report:
 
         def written(old: bytes | None) -> bytes:
             repeated = [self._plain(_key(run)) for run in self._runs]
-            others = [run for run in _runs_in(old, self.path) if _key(run) not in repeated]
+            others = [run for run in self._runs_in(old) if _key(run) not in repeated]
             runs = [*self._runs, *others]
-            states = {run["status"] for run in runs} | {"ok"}
+            states = {"ok", *(run["status"] for run in runs if not _is_finished(run, runs))}
             whole = status or next(status for status in _WORST_FIRST if status in states)
             document = {
                 _MARK: _VERSION,
@@ -131,7 +129,7 @@ class Report:
 
     def keep(self, places: Sequence[object], *, ended: bool, **options: object) -> bool:
         """Keep what the earlier report says of a run; see ``tools.jobs.reports``."""
-        before, located = self._before, [*map(_located, places)]
+        before, located = self._before, [*map(self._located, places)]
         is_killed, began = before["status"] == "running", before["started"]
         for run in before["runs"]:
             is_same = [*run["locations"].values()] == located and run["status"] == "ok"
@@ -155,7 +153,7 @@ class Report:
         entry: dict[str, Any] = {
             "command": command,
             "status": "running",
-            "locations": {name: _located(place) for name, place in places.items()},
+            "locations": {name: self._located(place) for name, place in places.items()},
             "options": {name: _hidden(v) for name, v in options.items() if v is not None},
             **dict.fromkeys(("started", "ended", "seconds", "error")),
             **{name: [] for name in ("datasets", "skipped", "warnings")},
@@ -166,7 +164,7 @@ class Report:
         try:
             with warnings.catch_warnings(record=True) as caught:
                 warnings.simplefilter("always", N5Warning)
-                yield RunReport(entry)
+                yield RunReport(entry, self._relative)
             entry["status"] = entry["status"].replace("running", "ok")
         except BaseException as err:  # interrupted by the user, too
             notes, kind = getattr(err, "__notes__", ()), getattr(err, "kind", None)
@@ -182,6 +180,43 @@ class Report:
             for each in caught:  # as the user's filters say
                 warnings.warn_explicit(each.message, each.category, each.filename, each.lineno)
 
+    def _runs_in(self, data: bytes | None) -> list[dict[str, Any]]:
+        """Return the runs of a report; none of a missing one.
+
+        Raises
+        ------
+        N5UnrepresentableError
+            It is no report of a known version (``kind="option"``).
+        """
+        if data is None:
+            return []
+        with suppress(ValueError, KeyError, TypeError, AttributeError):
+            found = json.loads(data)
+            if found[_MARK] in range(1, _VERSION + 1):
+                runs: list[dict[str, Any]] = found["runs"]
+                for run in runs:
+                    places = run["locations"].items()
+                    run["locations"] = {name: self._relative(place) for name, place in places}
+                    _key(run), run["status"], run["started"]
+                return runs
+        message = f"expected a report of version 1 or 2, or no file, got {self.path}; move it"
+        raise option_error(f"report (--report): {message}")
+
+    def _located(self, location: object) -> str:
+        """Name a location: the path of a local one from the folder of the report."""
+        if isinstance(location, os.PathLike) or (
+            isinstance(location, str) and not is_url(location)
+        ):
+            return self._relative(str(Path(local_path(os.fspath(location))).resolve()))
+        return shown(location).strip("'")
+
+    def _relative(self, path: str) -> str:
+        """Return a path from the folder of the report; that of another drive as it is."""
+        with suppress(ValueError):
+            if Path(path).is_absolute():
+                return Path(os.path.relpath(path, self.path.parent.resolve())).as_posix()
+        return path
+
     def _plain(self, value: Any) -> Any:  # noqa: ANN401 - any JSON
         """Return a value as JSON, without secrets."""
         if isinstance(value, dict):
@@ -190,28 +225,6 @@ class Report:
             return [self._plain(each) for each in value]
         is_number = isinstance(value, int | float)
         return value if value is None or is_number else without_secrets(str(value), self._secrets)
-
-
-def _runs_in(data: bytes | None, file: Path) -> list[dict[str, Any]]:
-    """Return the runs of a report; none of a missing one.
-
-    Raises
-    ------
-    N5UnrepresentableError
-        It is no report of this version (``kind="option"``).
-    """
-    if data is None:
-        return []
-    with suppress(ValueError, KeyError, TypeError):
-        found = json.loads(data)
-        if found[_MARK] == _VERSION:
-            runs: list[dict[str, Any]] = found["runs"]
-            for run in runs:
-                _key(run), run["status"], run["started"], [*run["locations"].values()]
-            return runs
-    raise option_error(
-        f"report (--report): expected a report of this version, or no file, got {file}; move it"
-    )
 
 
 def _key(run: Mapping[str, Any]) -> list[object]:
@@ -227,11 +240,13 @@ def _hidden(option: Any) -> Any:  # noqa: ANN401 - of any type
     return {name: "***" if is_secret(str(name)) else value for name, value in option.items()}
 
 
-def _located(location: object) -> str:
-    """Name a location: the whole path of a local one."""
-    if isinstance(location, os.PathLike) or (isinstance(location, str) and not is_url(location)):
-        return str(Path(location).resolve())
-    return shown(location).strip("'")
+def _is_finished(run: Mapping[str, Any], runs: Sequence[Mapping[str, Any]]) -> bool:
+    """Whether a run has written a part of a copy that another run has finished."""
+    return run["status"] == "part" and any(
+        each["options"].get("finish") and each["status"] == "ok"
+        for each in runs
+        if each["locations"] == run["locations"]
+    )
 
 
 def _now() -> str:
@@ -246,6 +261,7 @@ class RunReport:
     """What a report says of one run; see the protocol in ``tools.jobs.reports``."""
 
     entry: dict[str, Any]
+    relative: Callable[[str], str]
 
     def add_arrays(
         self,
@@ -262,7 +278,7 @@ class RunReport:
         n_at_once = 2 * max(1, min(options.n_at_once, len(arrays) * len(hashed)))
         memory, disk = max_memory // n_at_once, shutil.disk_usage(gettempdir()).free // n_at_once
         for path, sides in arrays.items():
-            described = {name: _described(array) for name, array in sides.items()}
+            described = {name: self._described(array) for name, array in sides.items()}
             shape = next(iter(sides.values())).shape
             datasets.append({"path": path, "shape": shape, "dimensions": shape[::-1], **described})
             for name in hashed:
@@ -271,19 +287,18 @@ class RunReport:
         for task, found in options.each(_Hash.run, tasks, "hash", total):
             tasks[task].update(found)
 
-
-def _described(array: ArraySource) -> dict[str, JSON]:
-    n_blocks, n_stored = count_blocks(array)
-    n_bytes = n_blocks and array.stored and sum(map(_n_bytes, array.stored))
-    return {
-        "name": array.name or None,
-        "data_type": name_of_type(array.native_dtype),
-        "chunks": array.chunks,
-        "blocks": n_blocks,
-        "blocks_stored": n_stored,
-        "bytes_stored": n_bytes or (0 if n_stored == 0 else None),
-        "sha256": None,
-    }
+    def _described(self, array: ArraySource) -> dict[str, JSON]:
+        n_blocks, n_stored = count_blocks(array)
+        n_bytes = n_blocks and array.stored and sum(map(_n_bytes, array.stored))
+        return {
+            "name": self.relative(_LOCAL.sub("", array.name)) or None,
+            "data_type": name_of_type(array.native_dtype),
+            "chunks": array.chunks,
+            "blocks": n_blocks,
+            "blocks_stored": n_stored,
+            "bytes_stored": n_bytes or (0 if n_stored == 0 else None),
+            "sha256": None,
+        }
 
 
 def _n_bytes(stored: Any) -> int:  # noqa: ANN401 - an array of Zarr, or the blocks of N5
@@ -343,7 +358,7 @@ class _Hash:
         layer = (*step[: first + 1], *shape[first + 1 :])
         if math.prod(step) > room or math.prod(layer) * size > self.max_on_disk:
             layer = step = box_shape(shape, [1] * len(shape), shape, room)
-        for slab in boxes(shape, layer):
+        for slab in boxes(shape, layer) if 0 not in shape else ():
             if layer == step:
                 yield np.ascontiguousarray(read_on_host(self.array.values, slab), dtype)
                 continue

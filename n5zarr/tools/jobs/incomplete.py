@@ -19,11 +19,13 @@ from __future__ import annotations
 import json
 import re
 import time
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from hashlib import blake2b
 from itertools import batched, chain
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, Self
+from typing import NamedTuple, Self
 
+from zarr.abc.store import Store
 from zarr.buffer import cpu
 
 from n5zarr._zarr import sync
@@ -31,9 +33,11 @@ from n5zarr.arrays.stored_chunks import each_key
 from n5zarr.container.foreign import INCOMPLETE_JSON
 from n5zarr.container.options import require
 from n5zarr.errors import N5Error, option_error
+from n5zarr.format.lenient_json import JSON
 from n5zarr.format.path import join
 from n5zarr.rooms import Door
 from n5zarr.storage.files import is_unfinished, stamp
+from n5zarr.storage.interface import Storage
 from n5zarr.storage.requests import (
     List,
     Remove,
@@ -45,14 +49,6 @@ from n5zarr.storage.requests import (
     read_key,
     request_each,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-
-    from zarr.abc.store import Store
-
-    from n5zarr.format.lenient_json import JSON
-    from n5zarr.storage.interface import Storage
 
 __all__ = [
     "INCOMPLETE_JSON",

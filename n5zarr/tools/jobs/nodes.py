@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import logging
 import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import batched
 from operator import ge
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import zarr
@@ -18,24 +19,20 @@ from n5zarr.arrays.stored_chunks import stored_chunks
 from n5zarr.container.block_listing import Ask, stored_positions
 from n5zarr.container.options import require
 from n5zarr.container.walk import Walk, WalkNode
+from n5zarr.format.attributes import DatasetAttributes
 from n5zarr.format.grid import block_path
 from n5zarr.format.order import N5Tuple, to_c
 from n5zarr.format.path import join
+from n5zarr.images.source import ArraySource
 from n5zarr.rooms import Door
+from n5zarr.storage.interface import Storage
+from n5zarr.storage.place import Place
 from n5zarr.storage.requests import Ends, Steps, request_each
 from n5zarr.store.locating import locate
 from n5zarr.store.missing_nodes import existing_node
 from n5zarr.store.n5_store import N5Store
 from n5zarr.tools.jobs.run import SMALL
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
-
-    from n5zarr.format.attributes import DatasetAttributes
-    from n5zarr.images.source import ArraySource
-    from n5zarr.storage.interface import Storage
-    from n5zarr.storage.place import Place
-    from n5zarr.zarr_view.dataset_view import DatasetView
+from n5zarr.zarr_view.dataset_view import DatasetView
 
 _log = logging.getLogger(__name__)
 

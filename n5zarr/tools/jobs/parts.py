@@ -10,13 +10,18 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 from uuid import uuid4
+
+from zarr.abc.store import Store
 
 from n5zarr.container.options import require
 from n5zarr.errors import N5Error, option_error
+from n5zarr.format.lenient_json import JSON
 from n5zarr.format.path import join
+from n5zarr.storage.interface import Storage
 from n5zarr.storage.requests import Remove, put_each, request_each
 from n5zarr.tools.jobs.incomplete import (
     INCOMPLETE_JSON,
@@ -30,14 +35,6 @@ from n5zarr.tools.jobs.incomplete import (
     read_incomplete,
     write_incomplete,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-
-    from zarr.abc.store import Store
-
-    from n5zarr.format.lenient_json import JSON
-    from n5zarr.storage.interface import Storage
 
 PART_NAME = re.compile(r"n5zarr-incomplete-part-([0-9]+)\.txt", re.ASCII)
 """Names of the files in an incomplete destination that parts leave when they end."""

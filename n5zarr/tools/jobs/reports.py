@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from contextvars import ContextVar
 from functools import wraps
 from inspect import signature
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
+from n5zarr.images.source import ArraySource
 from n5zarr.rooms import Door
 from n5zarr.tools.jobs.run import MAX_MEMORY, RunOptions
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
-    from n5zarr.images.source import ArraySource
 
 type Reported = str | os.PathLike[str] | Report | None
 """Where runs are recorded: a file, or a report that several runs share."""

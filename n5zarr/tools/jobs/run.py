@@ -6,6 +6,7 @@ import pickle
 import sys
 import threading
 import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import (
     FIRST_COMPLETED,
     CancelledError,
@@ -21,17 +22,13 @@ from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from itertools import islice
 from multiprocessing import get_context
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 from n5zarr.container.options import require
 from n5zarr.cores import usable_cores
 from n5zarr.errors import import_optional, option_error
 from n5zarr.storage.ending import Call, check_wanted, ended_by, entering
 from n5zarr.tools.jobs.parts import WHOLE, WORKERS, Division
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
-
 
 type Scheduler = object
 """``None``, ``"threads"``, ``"processes"``, the address of a dask scheduler, or a dask client."""

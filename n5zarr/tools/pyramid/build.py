@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from n5zarr.arrays.boxes import n_boxes
 from n5zarr.codecs.compress import codec_of
 from n5zarr.container.options import check_compression, require
 from n5zarr.errors import ErrorsAt
+from n5zarr.format.lenient_json import JSON
 from n5zarr.rooms import Door
 from n5zarr.storage.asking_once import asking_once
 from n5zarr.storage.place import Backend, Location, Place, place_of
@@ -17,14 +19,9 @@ from n5zarr.tools.jobs.parts import Division
 from n5zarr.tools.jobs.run import MAX_MEMORY, Progress, RunOptions, Scheduler
 from n5zarr.tools.pyramid.finding import copying, find_finest, group_of
 from n5zarr.tools.pyramid.image import PyramidImage, Wanted
+from n5zarr.tools.pyramid.methods import Method
 from n5zarr.tools.pyramid.model import Pyramid, PyramidLevel, PyramidOptions, choose_levels
 from n5zarr.tools.pyramid.plan import LevelPlan
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
-    from n5zarr.format.lenient_json import JSON
-    from n5zarr.tools.pyramid.methods import Method
 
 _PARTS_OF_S0 = (
     "part, finish: expected none with to (--to); n5zarr convert (--part) copies a dataset to s0 of "

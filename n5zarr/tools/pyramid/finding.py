@@ -8,11 +8,12 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from zarr.abc.store import Store
 from zarr.storage import MemoryStore
 
+from n5zarr.container.axes import Placed
 from n5zarr.container.options import require
 from n5zarr.conventions.levels import entries_of
 from n5zarr.errors import N5UnrepresentableError, N5UnsupportedError, option_error
@@ -38,13 +39,10 @@ from n5zarr.tools.convert.places import open_destination
 from n5zarr.tools.convert.target import Layout
 from n5zarr.tools.convert.writing import Plan, verify_copies
 from n5zarr.tools.jobs.incomplete import read_incomplete
+from n5zarr.tools.pyramid.model import PyramidOptions
 from n5zarr.tools.pyramid.n5_image import N5Image, coarser_levels, unlist
 from n5zarr.zarr_view.dataset_view import DatasetView
 from n5zarr.zarr_view.element import Content
-
-if TYPE_CHECKING:
-    from n5zarr.container.axes import Placed
-    from n5zarr.tools.pyramid.model import PyramidOptions
 
 
 def _open_writable(place: Place, path: str) -> tuple[N5Store, str]:

@@ -4,27 +4,24 @@ from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
+import numpy as np
+from zarr.abc.store import Store
+
+from n5zarr.arrays.boxes import BoxSlices
 from n5zarr.conventions.model import Axis, centre_shifts
 from n5zarr.conventions.units import ratio
+from n5zarr.format.compression import Compression
+from n5zarr.format.lenient_json import JSON
 from n5zarr.format.path import join
+from n5zarr.storage.interface import Storage
+from n5zarr.tools.convert.target import ArrayTarget
 from n5zarr.tools.jobs.nodes import check_no_links
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    import numpy as np
-    from zarr.abc.store import Store
-
-    from n5zarr.arrays.boxes import BoxSlices
-    from n5zarr.format.compression import Compression
-    from n5zarr.format.lenient_json import JSON
-    from n5zarr.storage.interface import Storage
-    from n5zarr.tools.convert.target import ArrayTarget
-    from n5zarr.tools.pyramid.methods import Method
-    from n5zarr.tools.pyramid.model import ChosenLevel
+from n5zarr.tools.pyramid.methods import Method
+from n5zarr.tools.pyramid.model import ChosenLevel
 
 
 @dataclass(frozen=True)

@@ -25,17 +25,15 @@ the largest number, and each one is different from all others.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise, product
-from typing import TYPE_CHECKING, Literal, Protocol, cast, get_args
+from typing import Literal, Protocol, cast, get_args
 
 import numpy as np
 
 from n5zarr.arrays.boxes import boxes
 from n5zarr.container.options import require
 from n5zarr.rooms import Door
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
 
 type Method = Literal["mean", "mode", "median", "gaussian", "stride", "multiset"]
 

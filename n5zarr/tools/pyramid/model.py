@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from operator import index
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import Any, Literal, Self
 
 from n5zarr.container.options import require
 from n5zarr.errors import option_error
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from n5zarr.format.lenient_json import JSON
-    from n5zarr.tools.jobs.run import RunOptions
-    from n5zarr.tools.pyramid.methods import Method
+from n5zarr.format.lenient_json import JSON
+from n5zarr.tools.jobs.run import RunOptions
+from n5zarr.tools.pyramid.methods import Method
 
 _ALIKE = math.sqrt(2)  # voxel sizes closer to each other than this are halved together
 _SMALL = 64  # elements along an axis that need no coarser level, for any block size
@@ -146,6 +143,10 @@ class Pyramid:
     levels: tuple[PyramidLevel, ...]
     removed: tuple[str, ...]
     source: str = ""
+
+    def __repr__(self) -> str:
+        levels = ", ".join(f"{each.path} {each.shape}" for each in self.levels) or "no levels"
+        return f"<Pyramid of {self.container} /{self.path}: {levels}; {self.method}>"
 
 
 # ---------------------------------------------------------------------- levels

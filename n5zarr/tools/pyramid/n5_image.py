@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal, override
+from typing import Any, Literal, override
 
 from n5zarr._zarr import sync
 from n5zarr.arrays.opening import open_array
+from n5zarr.container.axes import Placed
 from n5zarr.container.foreign import INCOMPLETE_JSON
 from n5zarr.container.options import require
 from n5zarr.conventions.axis_names import AXES_KEY
@@ -23,6 +25,7 @@ from n5zarr.conventions.model import Axis, Written, axes_of, centre_shifts, numb
 from n5zarr.errors import N5Warning
 from n5zarr.format.attributes import ATTRIBUTES_JSON
 from n5zarr.format.compression import compression_to_json
+from n5zarr.format.lenient_json import JSON
 from n5zarr.format.order import from_presented, present
 from n5zarr.format.path import join
 from n5zarr.format.raw_json import RawObject
@@ -32,22 +35,16 @@ from n5zarr.metadata.levels import describe_group, is_level
 from n5zarr.metadata.set_geometry import set_geometry
 from n5zarr.rooms import Door
 from n5zarr.storage.requests import Remove, RemoveTree, list_each, put_each, request_each
+from n5zarr.store.n5_store import N5Store
 from n5zarr.tools.convert.source_files import described_dataset
+from n5zarr.tools.convert.target import ArrayTarget
 from n5zarr.tools.convert.target_n5 import N5Target
 from n5zarr.tools.jobs.nodes import check_no_links
 from n5zarr.tools.pyramid.image import Level, PyramidImage, Wanted
 from n5zarr.tools.pyramid.methods import Method, choose_method
+from n5zarr.tools.pyramid.model import ChosenLevel
 from n5zarr.zarr_view.element import Content
 from n5zarr.zarr_view.record import Record
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
-    from n5zarr.container.axes import Placed
-    from n5zarr.format.lenient_json import JSON
-    from n5zarr.store.n5_store import N5Store
-    from n5zarr.tools.convert.target import ArrayTarget
-    from n5zarr.tools.pyramid.model import ChosenLevel
 
 _DESCRIBE_LABELS: Door[Callable[[N5Store, str, Mapping[str, JSON]], None]] = Door(
     "step", "describe a label source"

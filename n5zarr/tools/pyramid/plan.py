@@ -7,16 +7,18 @@ each level says that it is incomplete, see :mod:`n5zarr.tools.jobs.incomplete`.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import pairwise
 from time import monotonic
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 import numpy as np
 
 from n5zarr.container.options import require
 from n5zarr.format.grid import is_block_name
+from n5zarr.format.lenient_json import JSON
 from n5zarr.format.path import join
 from n5zarr.format.raw_json import RawObject
 from n5zarr.rooms import Door
@@ -31,16 +33,11 @@ from n5zarr.tools.jobs.incomplete import (
     remove_left,
 )
 from n5zarr.tools.jobs.parts import WORKERS, Division, Owned
+from n5zarr.tools.jobs.run import RunOptions
+from n5zarr.tools.pyramid.image import Level, PyramidImage, Wanted
+from n5zarr.tools.pyramid.methods import Method
 from n5zarr.tools.pyramid.schedule import Limits, next_pass, tasks
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from n5zarr.format.lenient_json import JSON
-    from n5zarr.tools.jobs.run import RunOptions
-    from n5zarr.tools.pyramid.image import Level, PyramidImage, Wanted
-    from n5zarr.tools.pyramid.methods import Method
-    from n5zarr.tools.pyramid.work import Pass
+from n5zarr.tools.pyramid.work import Pass
 
 _WORKING = 16  # bytes that methods need for each element of a cell, beside the element
 _PART_WORKERS = 256  # for which parts divide their pass, whatever their number

@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise, product
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from n5zarr.arrays.boxes import box_at, box_shape, n_boxes
+from n5zarr.tools.jobs.parts import Part
+from n5zarr.tools.pyramid.image import Level, PyramidImage
+from n5zarr.tools.pyramid.methods import Method
 from n5zarr.tools.pyramid.work import Pass, PassTask
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from n5zarr.tools.jobs.parts import Part
-    from n5zarr.tools.pyramid.image import Level, PyramidImage
-    from n5zarr.tools.pyramid.methods import Method
 
 _TASK = 2**28  # bytes of the source: the loss if a task is interrupted
 _SHORT = 2**24  # bytes that one worker takes as long for as others to begin

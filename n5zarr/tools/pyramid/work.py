@@ -11,28 +11,24 @@ are there, the whole task is done.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property, partial
 from itertools import product
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
+from zarr.types import AnyArray
 
 from n5zarr.arrays.boxes import BoxSlices, box_at, boxes, places_in
 from n5zarr.arrays.placing import read_on_host
 from n5zarr.errors import N5Error, N5UnrepresentableError
 from n5zarr.rooms import Door
+from n5zarr.tools.convert.target import ArrayTarget
 from n5zarr.tools.jobs.incomplete import Piece, seal
+from n5zarr.tools.pyramid.image import Level, PyramidImage
 from n5zarr.tools.pyramid.methods import Method, downsample, halo
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-
-    from zarr.types import AnyArray
-
-    from n5zarr.tools.convert.target import ArrayTarget
-    from n5zarr.tools.pyramid.image import Level, PyramidImage
 
 
 class PassTask(NamedTuple):

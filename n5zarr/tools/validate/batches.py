@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import math
 import zlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import batched
 from operator import mul
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from n5zarr.codecs.block import decode_numeric
+from n5zarr.codecs.shard import Shard
+from n5zarr.container.block_listing import Ask
 from n5zarr.errors import N5BlockError
 from n5zarr.format.attributes import READ_SHARDS, DatasetAttributes
 from n5zarr.format.block import BlockHeader
@@ -22,6 +25,7 @@ from n5zarr.format.order import N5Tuple, to_c, to_n5
 from n5zarr.format.path import join
 from n5zarr.storage.asking_once import asking_once
 from n5zarr.storage.requests import Get, read_each, request_each
+from n5zarr.store.n5_store import N5Store
 from n5zarr.tools.jobs.nodes import (
     ENDS,
     EdgeForm,
@@ -42,13 +46,6 @@ from n5zarr.tools.validate.blocks import (
 from n5zarr.tools.validate.documents import check_dataset
 from n5zarr.tools.validate.files import each_or_error, reason
 from n5zarr.tools.validate.findings import Finding, KindOfFinding, finding
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
-
-    from n5zarr.codecs.shard import Shard
-    from n5zarr.container.block_listing import Ask
-    from n5zarr.store.n5_store import N5Store
 
 _AT_A_TIME = 32  # blocks in one batch of requests
 

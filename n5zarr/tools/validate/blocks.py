@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from functools import cached_property
 from operator import le, lt
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import numpy as np
 
@@ -15,18 +16,14 @@ from n5zarr.codecs.compress import codec_of, measure
 from n5zarr.codecs.label_multiset import decode_multisets
 from n5zarr.codecs.shard import Shard, check_stored_size, shard_text, stored_shard
 from n5zarr.errors import N5BlockError
+from n5zarr.format.attributes import DatasetAttributes
 from n5zarr.format.block import BlockHeader, BlockMode
 from n5zarr.format.compression import Jpeg, Raw
 from n5zarr.format.data_type import DataType
 from n5zarr.format.order import N5Tuple
 from n5zarr.tools.validate.findings import Finding, KindOfFinding, Severity, finding
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from n5zarr.format.attributes import DatasetAttributes
-
-    type _Problem = tuple[KindOfFinding, str, Severity | None]
+type _Problem = tuple[KindOfFinding, str, Severity | None]
 
 _LARGE = 2**26  # bytes; a smaller block gets memory whatever its header says
 _CHECKSUM = 8  # bytes after raw elements that may be a checksum

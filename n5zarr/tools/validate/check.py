@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
+import os
 import time
 from collections import Counter, defaultdict, deque
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import batched, islice
-from typing import TYPE_CHECKING, get_args
+from typing import get_args
 
 from n5zarr.container.node_names import Broken
 from n5zarr.container.nodes import read_document
@@ -18,12 +20,15 @@ from n5zarr.conventions.levels import listed_levels
 from n5zarr.errors import N5Error
 from n5zarr.format.attributes import DatasetAttributes, GroupAttributes, parse_attributes
 from n5zarr.format.grid import is_block_name
+from n5zarr.format.lenient_json import JSON
+from n5zarr.format.order import N5Tuple
 from n5zarr.format.path import join
 from n5zarr.storage.asking_once import asking_once
 from n5zarr.storage.place import Backend, Location, Place, place_of
 from n5zarr.storage.requests import list_each
 from n5zarr.store.locating import Located, locate
 from n5zarr.store.missing_nodes import existing_node
+from n5zarr.store.n5_store import N5Store
 from n5zarr.tools.convert.places import open_source
 from n5zarr.tools.jobs.parts import Division
 from n5zarr.tools.jobs.reports import Reported, recorded, report_of_run
@@ -41,14 +46,6 @@ from n5zarr.tools.validate.gaps import Gaps, StoredGrid
 from n5zarr.tools.validate.of_rooms import Check, check_of_room
 from n5zarr.tools.validate.state import State, open_state
 from n5zarr.zarr_view.dataset_view import DatasetView
-
-if TYPE_CHECKING:
-    import os
-    from collections.abc import Iterable, Iterator, Mapping
-
-    from n5zarr.format.lenient_json import JSON
-    from n5zarr.format.order import N5Tuple
-    from n5zarr.store.n5_store import N5Store
 
 _BLOCKS = 256  # in a task
 _LARGEST = 2**56  # bytes of an array that are counted for the progress

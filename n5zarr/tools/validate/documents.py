@@ -5,9 +5,11 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING
 
 from n5zarr.container.axes import Placed, read_placed, read_placed_by_each
+from n5zarr.container.block_listing import Ask
+from n5zarr.container.node_names import Broken
+from n5zarr.container.nodes import Nodes
 from n5zarr.container.walk import Unreadable
 from n5zarr.conventions.find import BY_NAME, problems_of_level
 from n5zarr.conventions.levels import entries_in, images_in, path_of
@@ -17,18 +19,13 @@ from n5zarr.conventions.units import ratio
 from n5zarr.errors import N5AttributesError, N5Error, N5UnsupportedError
 from n5zarr.format.attributes import GroupAttributes, dataset_keys, missing_dataset_keys
 from n5zarr.format.data_type import DataType
+from n5zarr.format.lenient_json import JSON
 from n5zarr.format.version import VERSION_KEY
 from n5zarr.images.ome_documents import level_paths
 from n5zarr.storage.requests import each_once
 from n5zarr.tools.validate.findings import KINDS, Finding, KindOfFinding, Severity, finding
+from n5zarr.zarr_view.dataset_view import DatasetView
 from n5zarr.zarr_view.record import Record
-
-if TYPE_CHECKING:
-    from n5zarr.container.block_listing import Ask
-    from n5zarr.container.node_names import Broken
-    from n5zarr.container.nodes import Nodes
-    from n5zarr.format.lenient_json import JSON
-    from n5zarr.zarr_view.dataset_view import DatasetView
 
 _FULL_VERSION = re.compile(r"[0-9]+\.[0-9]+\.[0-9]+", re.ASCII)
 _RELATIVE = ("factors", "shapes")  # conventions of levels that follow those of the finest one

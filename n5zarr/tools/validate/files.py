@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import errno
 import re
+from collections.abc import Callable, Iterator, Sequence
 from itertools import batched
-from typing import TYPE_CHECKING
 
 from n5zarr.container.block_listing import Ask, StoredBlocks, blocks_by_prefix
 from n5zarr.errors import N5Error, N5FormatError
@@ -22,10 +22,6 @@ from n5zarr.tools.jobs.incomplete import INCOMPLETE_JSON, LEDGER_NAME
 from n5zarr.tools.jobs.nodes import read_ends
 from n5zarr.tools.jobs.parts import PART_NAME
 from n5zarr.tools.validate.findings import Finding, Severity, finding
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-
 
 _LISTINGS = 64  # directories in one batch of listings
 _LEADING_ZERO = re.compile(r"0[0-9]+", re.ASCII)

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
+from typing import Any, Literal, NamedTuple, get_args
 
 from n5zarr.format.grid import block_path
+from n5zarr.format.lenient_json import JSON
 from n5zarr.format.order import N5Tuple
 from n5zarr.format.path import join
 from n5zarr.store.info import bytes_text, counted
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from n5zarr.format.lenient_json import JSON
 
 type Severity = Literal["error", "warning", "note"]
 """``error``: some reader fails or gets wrong numbers. ``warning``: probably not what was meant.

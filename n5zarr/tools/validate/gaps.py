@@ -13,21 +13,18 @@ nothing else. So nothing proves that a block was lost. Suspicious is
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
+from n5zarr.format.lenient_json import JSON
 from n5zarr.format.path import join
 from n5zarr.metadata.levels import names_of_levels
 from n5zarr.tools.validate.findings import BlockCount, Finding, finding
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
-    from n5zarr.format.lenient_json import JSON
 
 _EXAMPLES = 3
 _FEW = 0.05  # of the blocks in the box around the stored ones

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+import os
+from collections import Counter
+from collections.abc import Iterator
+from typing import Protocol
 
 from n5zarr.rooms import Door
-
-if TYPE_CHECKING:
-    import os
-    from collections import Counter
-    from collections.abc import Iterator
-
-    from n5zarr.storage.place import Place
-    from n5zarr.tools.jobs.run import RunOptions
-    from n5zarr.tools.validate.findings import Finding
-    from n5zarr.tools.validate.gaps import Gaps
+from n5zarr.storage.place import Place
+from n5zarr.tools.jobs.run import RunOptions
+from n5zarr.tools.validate.findings import Finding
+from n5zarr.tools.validate.gaps import Gaps
 
 
 class Check(Protocol):

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from zarr.storage import FsspecStore
 
@@ -23,6 +24,7 @@ from n5zarr.errors import N5UnsupportedError
 from n5zarr.format.attributes import DatasetAttributes, parse_attributes
 from n5zarr.format.grid import is_block_name
 from n5zarr.format.order import N5Tuple
+from n5zarr.storage.interface import Storage
 from n5zarr.storage.opening import open_storage
 from n5zarr.storage.place import Backend, Location, place_of
 from n5zarr.storage.requests import (
@@ -35,15 +37,10 @@ from n5zarr.storage.requests import (
     read_key,
     request_each,
 )
+from n5zarr.store.n5_store import N5Store
 from n5zarr.tools.jobs.nodes import open_to_repair
 from n5zarr.tools.validate.blocks import check_block, whole
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
-    from n5zarr.storage.interface import Storage
-    from n5zarr.store.n5_store import N5Store
-    from n5zarr.tools.validate.findings import Finding
+from n5zarr.tools.validate.findings import Finding
 
 _LIST = "quarantine.json"
 _HOUR = 3600.0

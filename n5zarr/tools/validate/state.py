@@ -5,20 +5,17 @@ from __future__ import annotations
 import json
 import os
 import re
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from n5zarr.container.options import require
 from n5zarr.errors import option_error
+from n5zarr.format.lenient_json import JSON
 from n5zarr.tools.jobs.parts import WHOLE, Division, Part, check_ended
 from n5zarr.tools.validate.batches import BatchReport
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
-
-    from n5zarr.format.lenient_json import JSON
 
 _ENDED = '{"ended": true}'  # the last line of a part
 

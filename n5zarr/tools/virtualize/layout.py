@@ -9,28 +9,24 @@ dataset is an array at its own path.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 from n5zarr.container.axes import Placed, read_layout, read_placed
 from n5zarr.container.coords_view import Coordinate
+from n5zarr.container.nodes import Nodes
+from n5zarr.conventions.model import Axis
 from n5zarr.conventions.zarr_order import in_order_of_zarr
 from n5zarr.format.attributes import GroupAttributes
+from n5zarr.format.lenient_json import JSON
 from n5zarr.format.path import join
 from n5zarr.format.raw_json import nonfinite_note, strict
 from n5zarr.storage.requests import Steps, Warn, each_once
 from n5zarr.store.missing_nodes import existing_node
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from n5zarr.container.nodes import Nodes
-    from n5zarr.conventions.model import Axis
-    from n5zarr.format.lenient_json import JSON
-    from n5zarr.store.n5_store import N5Store
-    from n5zarr.zarr_view.chunk_grid import ChunkGrid
-    from n5zarr.zarr_view.dataset_view import DatasetView
-    from n5zarr.zarr_view.keys import ZarrFormat
+from n5zarr.store.n5_store import N5Store
+from n5zarr.zarr_view.chunk_grid import ChunkGrid
+from n5zarr.zarr_view.dataset_view import DatasetView
+from n5zarr.zarr_view.keys import ZarrFormat
 
 _LONGEST = 2**20  # positions of an axis; the references hold all of them
 

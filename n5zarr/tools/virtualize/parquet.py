@@ -11,8 +11,9 @@ from __future__ import annotations
 
 import json
 import tempfile
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, override
+from typing import Any, NamedTuple, override
 
 import numpy as np
 
@@ -21,13 +22,9 @@ from n5zarr.errors import import_optional
 from n5zarr.format.grid import block_path
 from n5zarr.format.order import present
 from n5zarr.storage.url import is_url, local_path
+from n5zarr.tools.virtualize.layout import VirtualArray
 from n5zarr.tools.virtualize.references import Chunk, url_of_block
 from n5zarr.tools.virtualize.writers import Writer
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from n5zarr.tools.virtualize.layout import VirtualArray
 
 _RECORD = 10_000  # references in one file, as kerchunk's default
 _SPARSE_RECORD = 1000  # of an array most of whose chunks must be missing

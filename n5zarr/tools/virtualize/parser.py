@@ -7,25 +7,22 @@ manifests have regular chunk grids only, so truncated blocks are kept in memory,
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from types import ModuleType
+from typing import Any
 
 from zarr.storage import ObjectStore
 
 from n5zarr._zarr import ArrayV3Metadata
 from n5zarr.errors import import_optional
+from n5zarr.format.lenient_json import JSON
 from n5zarr.format.order import present
 from n5zarr.format.path import join, normalize_path
 from n5zarr.store.n5_store import N5Store
 from n5zarr.tools.jobs.run import RunOptions, Scheduler
 from n5zarr.tools.virtualize.layout import VirtualArray, VirtualGroup, VirtualMember, members_of
 from n5zarr.tools.virtualize.references import MAX_INLINED, each_chunk
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from types import ModuleType
-
-    from n5zarr.format.lenient_json import JSON
 
 _DOTS: JSON = {"name": "default", "configuration": {"separator": "."}}  # as VirtualiZarr lists
 

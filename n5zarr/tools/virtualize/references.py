@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from functools import partial
 from itertools import batched, takewhile
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 from urllib.parse import quote
 
+from n5zarr.codecs.buffers import BufferLike
 from n5zarr.codecs.compress import codec_of
 from n5zarr.codecs.shard import LAST, is_likely
 from n5zarr.container import codec_chain
@@ -17,7 +20,9 @@ from n5zarr.format.order import N5Tuple
 from n5zarr.format.path import join
 from n5zarr.storage.requests import Ends, Get, Steps, Work
 from n5zarr.storage.url import is_chain
+from n5zarr.store.n5_store import N5Store
 from n5zarr.tools.jobs.nodes import BlockTask, block_tasks, ends_of_blocks
+from n5zarr.tools.jobs.run import RunOptions
 from n5zarr.tools.virtualize.layout import VirtualArray, VirtualMember
 from n5zarr.zarr_view.chunks import (
     START,
@@ -26,15 +31,7 @@ from n5zarr.zarr_view.chunks import (
     decode_chunk,
     make_chunk,
 )
-
-if TYPE_CHECKING:
-    from collections import Counter
-    from collections.abc import Iterator, Sequence
-
-    from n5zarr.codecs.buffers import BufferLike
-    from n5zarr.store.n5_store import N5Store
-    from n5zarr.tools.jobs.run import RunOptions
-    from n5zarr.zarr_view.dataset_view import DatasetView
+from n5zarr.zarr_view.dataset_view import DatasetView
 
 MAX_INLINED = 2**26
 """Bytes of chunks that are copied, at most, unless a user asks for more."""

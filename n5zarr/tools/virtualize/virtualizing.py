@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import Literal, get_args
 
 from zarr.buffer import cpu
 
@@ -29,11 +30,7 @@ from n5zarr.tools.virtualize.references import (
 )
 from n5zarr.tools.virtualize.writers import IcechunkWriter, JsonWriter, Writer
 from n5zarr.zarr_view.chunk_grid import ChunkGrid
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from n5zarr.zarr_view.keys import ZarrFormat
+from n5zarr.zarr_view.keys import ZarrFormat
 
 type ReferenceFormat = Literal["json", "parquet", "icechunk"]
 

@@ -17,9 +17,11 @@ import base64
 import json
 import os
 import tempfile
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, override
+from types import ModuleType
+from typing import Any, override
 from urllib.parse import quote, urlsplit
 
 from zarr.buffer import cpu
@@ -35,10 +37,6 @@ from n5zarr.storage.url import is_url, local_path
 from n5zarr.tools.virtualize.layout import VirtualArray, VirtualCoordinate, VirtualMember
 from n5zarr.tools.virtualize.references import Chunk, plain_prefix, scheme_of, url_of_block
 from n5zarr.zarr_view.keys import DEFAULT_NAMES, ZarrFormat
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-    from types import ModuleType
 
 
 class Writer:

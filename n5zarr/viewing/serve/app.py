@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import errno
 import logging
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, override
 
@@ -23,8 +24,6 @@ from n5zarr.viewing.serve.pages import error_page, page_routes
 from n5zarr.viewing.serve.views import VIEWS, Answer, ServedView, is_shown, requested_part
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping, Sequence
-
     from starlette.types import Receive, Scope, Send
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 import socket
 import sys
+from collections.abc import Collection
 from contextlib import suppress
 from ipaddress import IPv6Address
 from typing import TYPE_CHECKING, Any
@@ -16,8 +17,6 @@ from starlette.responses import PlainTextResponse, Response
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
-
     from starlette.types import ASGIApp, Receive, Scope, Send
 
 METHODS = ("GET", "HEAD", "OPTIONS")

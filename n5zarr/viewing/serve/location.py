@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 import threading
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from zarr.storage import StorePath
 
@@ -16,6 +16,7 @@ from n5zarr.errors import N5UnrepresentableError
 from n5zarr.format.path import join
 from n5zarr.images.find import images_in
 from n5zarr.images.from_n5 import n5_tree
+from n5zarr.images.image import Images
 from n5zarr.shown.made_datasets import MadeDatasets
 from n5zarr.storage.asking_once import asking_once
 from n5zarr.storage.confined import ConfinedStore, is_confined
@@ -24,12 +25,7 @@ from n5zarr.store.locating import locate
 from n5zarr.store.missing_nodes import existing_node
 from n5zarr.store.n5_store import N5Store
 from n5zarr.zarr_view.dataset_view import DatasetView
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from n5zarr.images.image import Images
-    from n5zarr.zarr_view.keys import ZarrFormat
+from n5zarr.zarr_view.keys import ZarrFormat
 
 _MOST_NODES = 1000  # looked at to find a dataset
 

@@ -13,6 +13,7 @@ import hashlib
 import logging
 import re
 import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from importlib.resources import files
@@ -32,20 +33,17 @@ from n5zarr.format.order import to_c
 from n5zarr.format.path import join
 from n5zarr.images.image import Image, is_at, select_images
 from n5zarr.metadata import inspect
+from n5zarr.metadata.inspect import Described
 from n5zarr.store.info import names_of_axes, rows
 from n5zarr.store.missing_nodes import not_found
 from n5zarr.viewing.neuroglancer import can_show, check_shown, fragment, neuroglancer_state
+from n5zarr.viewing.serve.location import ServedLocation
 from n5zarr.viewing.serve.views import is_shown
 from n5zarr.viewing.snippets import code_for, code_for_image, viewer_links
 from n5zarr.viewing.thumbnail import slices_that_fit, thumbnail_png
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
-
     from starlette.requests import Request
-
-    from n5zarr.metadata.inspect import Described
-    from n5zarr.viewing.serve.location import ServedLocation
 
 
 def _source_of(text: str) -> str:

@@ -7,30 +7,26 @@ import errno
 import html
 import socket
 import threading
+from collections.abc import Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from ipaddress import ip_address
-from typing import TYPE_CHECKING, Any, cast, override
+from typing import Any, cast, override
 from urllib.parse import quote, urlencode
 
 import uvicorn
 import zarr
+from starlette.applications import Starlette
 
 from n5zarr.errors import option_error
 from n5zarr.images.image import select_images
 from n5zarr.storage.asking_once import asking_once
+from n5zarr.storage.place import Backend, Location
 from n5zarr.viewing.arguments import texts, whole_number
 from n5zarr.viewing.neuroglancer import check_shown
 from n5zarr.viewing.serve.app import make_app
 from n5zarr.viewing.serve.guard import LOOPBACK, PatientProtocol, most_connections
 from n5zarr.viewing.serve.pages import check_client
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
-
-    from starlette.applications import Starlette
-
-    from n5zarr.storage.place import Backend, Location
 
 _BACKLOG = 1024
 _THREADS = 32  # that compute, or wait for slow files and servers

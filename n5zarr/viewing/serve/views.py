@@ -12,11 +12,13 @@ import os
 import re
 import time
 from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from hashlib import blake2b
-from typing import TYPE_CHECKING, Any, NamedTuple, override
+from typing import Any, NamedTuple, override
 
 from n5zarr._zarr import from_other_loop
+from n5zarr.codecs.buffers import BufferLike
 from n5zarr.container.block_location import BlockLocation
 from n5zarr.errors import N5Error, N5UnrepresentableError
 from n5zarr.format.attributes import ATTRIBUTES_JSON
@@ -28,13 +30,8 @@ from n5zarr.storage.files import is_unfinished
 from n5zarr.storage.local import may_take_long
 from n5zarr.storage.requests import Ends, Paused, Stamp, Steps, drive, read_key
 from n5zarr.store.n5_store import N5Store
+from n5zarr.viewing.serve.location import ServedLocation
 from n5zarr.zarr_view.keys import METADATA_NAMES, ChunkKey, MetadataKey, ZarrFormat, parse_key
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
-    from n5zarr.codecs.buffers import BufferLike
-    from n5zarr.viewing.serve.location import ServedLocation
 
 _RANGE = re.compile(r"bytes=([0-9]{0,18})-([0-9]{0,18})", re.ASCII)
 _TAG = re.compile(r'(?:W/)?("[^"]*")')

@@ -16,6 +16,8 @@ COMMON = """
 import hashlib, json, pickle, zlib
 from importlib.metadata import metadata
 
+zarr2 = z5py = None  # where a library has no such names
+
 class FixtureError(ValueError):
     pass
 
@@ -54,6 +56,7 @@ def anything(root, path):
 N5ZARR = """
 import n5zarr, zarr
 import xarray as xr
+from n5zarr.compat import z5py, zarr2
 
 def opened(root, path):
     return n5zarr.open(root, path=path)
@@ -76,6 +79,7 @@ def coordinates(root, path):
 
 ZARR_2 = """
 import zarr
+import zarr as zarr2
 import xarray as xr
 
 def opened(root, path):

@@ -245,6 +245,19 @@ FEATURES = (
         ),
     ),
     Feature(
+        "Runs programs that name zarr 2, z5py, after changed imports",
+        (
+            Case("zarr 2", "digest(zarr2.open('c.n5', 'r').em.s0[:])", digest(given())),
+            Case(
+                "z5py",
+                "with z5py.File('c.n5', 'r') as file:\n"
+                "    dataset = file['em/s0']\n"
+                "digest(dataset.read_subarray((0, 0, 0), dataset.shape))",
+                digest(given()),
+            ),
+        ),
+    ),
+    Feature(
         "Pickles arrays",
         (
             Case(

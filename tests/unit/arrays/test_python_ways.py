@@ -13,10 +13,10 @@ from zarr.buffer import cpu
 
 import n5zarr
 from n5zarr import N5Store
-from n5zarr._zarr import default_pipeline_name
 from n5zarr.arrays.open_dataset import dataset_of_array
 from n5zarr.errors import N5BlockError
-from n5zarr.fast import pipeline
+from n5zarr.fast import default
+from n5zarr.fast.default import default_pipeline_name
 from n5zarr.fast.pipeline import N5CodecPipeline
 from n5zarr.fast.python_blocks import BlockReader, _selects_the_same
 from n5zarr.fast.python_writing import BlockWriter
@@ -162,10 +162,10 @@ def test_the_pipeline_of_each_store(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     for value, expected in (("0", default_pipeline_name()), ("1", name)):
         monkeypatch.setenv("N5ZARR_PIPELINE", value)
         with zarr.config.set({"codec_pipeline.path": default_pipeline_name()}):
-            pipeline.make_default()
+            default.make_default()
             assert zarr.config.get("codec_pipeline.path") == expected
     with zarr.config.set({"codec_pipeline.path": "other"}):
-        pipeline.make_default()
+        default.make_default()
         assert zarr.config.get("codec_pipeline.path") == "other"
 
 

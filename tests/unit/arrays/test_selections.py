@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import warnings
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,13 +15,13 @@ from zarr.storage import ObjectStore
 
 import n5zarr
 from n5zarr import N5Store
-from n5zarr.arrays.box import Box
+from n5zarr.arrays.box import Box, check_inside
 from n5zarr.arrays.open_dataset import dataset_of_array
-from n5zarr.arrays.placing import memory_of
-from n5zarr.arrays.values import elements_for
+from n5zarr.arrays.placing import memory_of, warn_of_loss
 from n5zarr.errors import N5Warning
 from n5zarr.fast import kernel
 from n5zarr.fast.array import N5Array
+from n5zarr.fast.values import elements_for
 from tests.unit.arrays.blocks import (
     SELECTIONS,
     SHAPE,
@@ -221,15 +222,57 @@ def test_values_of_another_shape(shape: tuple[int, ...], *, is_reversed: bool) -
     assert ("reverse" in str(err.value)) == is_reversed
 
 
-@pytest.mark.parametrize("dtype", ["u2", "i8", "f4"])
-@pytest.mark.parametrize("value", [2.5, np.full((3, 5), -0.5)], ids=["number", "array"])
-def test_fractions(value: Any, dtype: str) -> None:
-    if dtype == "f4":
-        elements_for(value, BOX, np.dtype(dtype))
-        return
-    with pytest.warns(N5Warning, match="fractions, which are cut off"):
-        elements_for(abs(value), BOX, np.dtype(dtype))
-    elements_for(np.trunc(abs(value)), BOX, np.dtype(dtype))
+def warned(match: str) -> Any:
+    return (
+        pytest.warns(N5Warning, match=match) if match else warnings.catch_warnings(action="error")
+    )
+
+
+# value, data type, and what is lost: as numpy's own ``astype`` shows
+LOSSES: list[tuple[Any, str, str]] = [
+    (2.5, "u2", "fractions"), (np.full(3, -0.5), "u2", "fractions"),
+    (np.float32(0.5), "i8", "fractions"),
+    ([1, 2.5], "i1", "fractions"), (np.full(3, -1.0), "u2", "wrap"), ([3, 256], "u1", "wrap"),
+    (np.int64(-129), "i1", "wrap"), (np.array([-1]), "u8", "wrap"), (2.0**63, "i8", "wrap"),
+    (np.array([2**63], "u8"), "i8", "wrap"), (np.array([65536.0, np.nan]), "u2", "wrap"),
+    (np.array([0, 255.9]), "u1", "fractions"), ([7, 255], "u1", ""), (np.int64(-128), "i1", ""),
+    (np.array([-128.0, 127]), "i1", ""), (np.float64(2**63 - 1024), "i8", ""), (np.nan, "u2", ""),
+    (np.full(3, 2.5), "f4", ""), (np.zeros(0), "u1", ""), ("a", "u1", ""), (None, "u1", ""),
+    (np.array([True]), "u1", ""), (np.array([70000], "i4"), "f4", ""), (300, "u1", ""),
+    ([], "u1", ""), (np.array([70000], "u4"), "i8", ""),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("value", "dtype", "lost"), LOSSES, ids=repr)
+def test_numbers_that_integers_do_not_hold(value: Any, dtype: str, lost: str) -> None:
+    with warned(lost) as found:
+        warn_of_loss(value, np.dtype(dtype))
+    assert [each.filename for each in found or ()] == [__file__] * bool(lost)
+
+
+@pytest.mark.parametrize(
+    ("selection", "axis"),
+    [
+        (np.s_[7:9], 0), (np.s_[9:12], 0), (np.s_[:, 11:12], 1), (np.s_[0, 100:101, 3], 1),
+        (np.s_[:, :, 13:14:2], 2),
+        *((each, None) for each in [
+            np.s_[6:9], np.s_[7:], np.s_[9:9], np.s_[5:2], np.s_[-9:-8], np.s_[:0],
+            np.s_[..., 20:30],
+            np.s_[[9]], np.s_[0, 1, 2], np.s_[:, :, :],
+        ]),
+    ],
+)  # fmt: skip
+def test_slices_behind_the_end(selection: Any, axis: int | None) -> None:
+    outside = "" if axis is None else f"axis {axis}: expected elements of 0:{(7, 11, 13)[axis]}"
+    with warned(outside):
+        check_inside(selection, (7, 11, 13))
+
+
+@pytest.mark.parametrize(("selection", "axis"), [(7, 0), (np.s_[0, 11], 1), (np.s_[-8, :], 0)])
+def test_an_index_outside_is_refused(selection: Any, axis: int) -> None:
+    with pytest.raises(IndexError, match=f"axis {axis}: expected .* the reverse of N5's"):
+        check_inside(selection, (7, 11, 13))
+    check_inside(np.s_[6, -11, 12], (7, 11, 13))
 
 
 def test_a_block_that_another_program_enlarges(tmp_path: Path, opened: Any) -> None:

@@ -87,20 +87,26 @@ def test_chunks_in_the_order_of_dimensions(tmp_path: Path) -> None:
     assert [row.tolist() for row in found.rows] == [[[1, 2, 1]]]
 
 
-@pytest.mark.parametrize("kind", ["local", "obstore", "no list"])
+@pytest.mark.parametrize("kind", ["local", "obstore", "no list", "empty lists"])
 def test_arrays_without_chunks(tmp_path: Path, kind: str) -> None:
     """A server without lists looks like an array without chunks: it is not taken for one."""
 
     class NoList(LocalStore):
         supports_listing = False
 
+    class EmptyLists(WrapperStore[LocalStore]):
+        async def list_prefix(self, prefix: str) -> Any:
+            for key in list[str]():
+                yield key
+
     store: Any = {"local": LocalStore(tmp_path), "obstore": ObjectStore(MemoryStore()),
-                  "no list": NoList(tmp_path)}[kind]  # fmt: skip
+                  "no list": NoList(tmp_path), "empty lists": EmptyLists(LocalStore(tmp_path)),
+                 }[kind]  # fmt: skip
     array = zarr.create_array(store, shape=(5,), chunks=(2,), dtype="u2")
-    if kind == "no list":
+    if kind in ("no list", "empty lists"):
         array[:] = 3
     found = stored_chunks(array)
-    if kind in ("obstore", "no list"):
+    if kind in ("no list", "empty lists"):
         assert found is None
     else:
         assert found is not None

@@ -25,6 +25,7 @@ from n5zarr.cli import messages
 from n5zarr.cli.app import app
 from n5zarr.errors import N5Warning
 from tests.command import CliRunner
+from tests.prepared import commands
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -34,13 +35,7 @@ JAVA = Path(__file__).parents[2] / "data" / "java"
 JAVA4 = JAVA.with_name("java4") / "codecs.n5"
 
 
-def commands(command: Any, words: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
-    yield words
-    for name, below in getattr(command, "commands", {}).items():
-        yield from commands(below, (*words, name))
-
-
-ALL = list(commands(get_command(app)))
+ALL = [words for words, _ in commands(get_command(app))]
 
 
 @pytest.mark.parametrize("words", ALL, ids=" ".join)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import zlib
 
+import deflate
 import numpy as np
 import pytest
 
@@ -179,3 +180,16 @@ def test_only_a_zlib_header_is_usable_with_use_zlib(payload: bytes, expected: in
         codec_of(Gzip(use_zlib=True)).usable(memoryview(payload), len(DATA), Gzip(use_zlib=True))
         == expected
     )
+
+
+@pytest.mark.parametrize("use_zlib", [False, True])
+def test_data_that_compress_well_are_left_to_libdeflate(use_zlib: bool) -> None:
+    """ISA-L is for noise; both sizes are beside its sample, of which one decides."""
+    rng = np.random.default_rng(3)
+    for n in (3 * 2**13, 5 * 2**14):
+        data = rng.integers(0, 4, n).astype("u1").tobytes()
+        packed = bytes(codec_of(Gzip()).compress(data, Gzip(level=5, use_zlib=use_zlib), 1))
+        by = deflate.zlib_compress if use_zlib else deflate.gzip_compress
+        assert packed == bytes(by(data, 5))
+        noise = rng.bytes(n)
+        assert bytes(codec_of(Gzip()).compress(noise, Gzip(use_zlib=use_zlib), 1)) != by(noise, 5)

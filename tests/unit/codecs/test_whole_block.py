@@ -409,3 +409,8 @@ def test_lzma_of_zarr_2_is_written_too(form: int) -> None:
         array.astype(">u2").tobytes()
     )
     np.testing.assert_array_equal(decode_block(block, data_type="uint16", compression=how), array)
+
+
+def test_lists_are_encoded() -> None:
+    block = encode_block([[1, 2, 3], [4, 5, 6]], compression=RAW)
+    assert block == bytes.fromhex("0000 0002 00000003 00000002") + struct.pack(">6q", *range(1, 7))

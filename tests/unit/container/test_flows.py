@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from n5zarr.container.container import Container
 from n5zarr.container.coords_view import CoordsView
 from n5zarr.container.options import ViewOptions
 from n5zarr.errors import (
@@ -19,93 +18,19 @@ from n5zarr.errors import (
     N5Warning,
 )
 from n5zarr.format.attributes import GroupAttributes
-from n5zarr.storage.requests import (
-    Ends,
-    Entry,
-    Exists,
-    FileThatNames,
-    Get,
-    KeysBelow,
-    List,
-    Put,
-    Remove,
-    RemoveTree,
-    Stamp,
-    Update,
-    Warn,
-    Work,
-    drive,
-)
+from n5zarr.storage.requests import Get, List, Update, Work
 from n5zarr.zarr_view.dataset_view import DatasetView
+from tests.unit.container.answers import (
+    DATASET,
+    EDGE_BLOCK,
+    FULL_BLOCK,
+    Answers,
+    presented,
+)
 
 if TYPE_CHECKING:
+    from n5zarr.container.container import Container
     from n5zarr.storage.requests import Request, Steps
-
-# block (1, 0) of dimensions (5, 3) in blocks of (3, 2), by the specification: mode 0, two
-# dimensions, 2 x 2 elements, big-endian
-EDGE_BLOCK = bytes.fromhex("0000 0002 00000002 00000002 000a 000b 000c 000d")
-FULL_BLOCK = bytes.fromhex("0000 0002 00000003 00000002 0001 0002 0003 0004 0005 0006")
-DATASET = {
-    "dataType": "uint16",
-    "compression": {"type": "raw"},
-    "blockSize": [3, 2],
-    "dimensions": [5, 3],
-}
-
-
-class Answers:
-    """Answers from a dictionary, with a record of the requests."""
-
-    def __init__(self, **values: bytes) -> None:
-        self.values = {key.replace("__", "/"): value for key, value in values.items()}
-        self.asked: list[Request] = []
-        self.warnings: list[str] = []
-
-    def __call__[T](self, steps: Steps[T]) -> T:
-        return drive(steps, self.answer)
-
-    def answer(self, request: Request) -> object:  # noqa: C901, PLR0911, PLR0912 - one dispatch
-        self.asked.append(request)
-        match request:
-            case Get(key):
-                return self.values.get(key)
-            case Stamp(key):
-                return hash(self.values.get(key))
-            case Exists(key):
-                return key in self.values
-            case Put(key, data):
-                self.values[key] = bytes(data)
-            case Update(key, change):
-                new = change(self.values.get(key))
-                if new is None:
-                    self.values.pop(key, None)
-                else:
-                    self.values[key] = new
-                return new
-            case Remove(key):
-                self.values.pop(key, None)
-            case RemoveTree(path):
-                for key in [k for k in self.values if k.startswith(path)]:
-                    del self.values[key]
-            case List(path):
-                prefix = f"{path}/" if path else ""
-                below = [key.removeprefix(prefix) for key in self.values if key.startswith(prefix)]
-                names = {key.split("/")[0]: "/" in key for key in below}
-                return [Entry(*entry) for entry in names.items()] or None
-            case Work(function):
-                return function()
-            case Warn(message):
-                self.warnings.append(message)
-            case Ends(key, first, last):
-                value = self.values.get(key)
-                end = b"" if value is None or not last else value[-last:]
-                return None if value is None else (len(value), value[:first], end)
-            case FileThatNames() | KeysBelow():
-                pass
-        return None
-
-    def count(self, kind: type) -> int:
-        return sum(isinstance(request, kind) for request in self.asked)
 
 
 @pytest.fixture
@@ -118,7 +43,7 @@ def answers() -> Answers:
 
 @pytest.fixture
 def container() -> Container:
-    return Container("c.n5", ViewOptions(), has_stamps=True)
+    return presented()
 
 
 def numbers(chunk: object) -> np.ndarray:

@@ -73,6 +73,9 @@ def test_forgetting_a_document_keeps_what_is_below(name: str, forgets_creation: 
     assert memory.node("a/b") is GROUP
     assert ("a" not in memory.created) is forgets_creation
     assert ("a" not in memory.chunk_names) is forgets_creation
+    assert memory.has_root
+    memory.forget_document(MetadataKey("", name))
+    assert not memory.has_root
 
 
 def test_a_creation_keeps_what_a_live_array_relies_on() -> None:

@@ -42,6 +42,7 @@ BIG = 12345678901234567890123456789
         pytest.param('\ufeff{"a": 1}', {"a": 1}, id="byte-order-mark"),
         pytest.param("\ufeff{a: 1}", {"a": 1}, id="byte-order-mark-lenient"),
         pytest.param("{'a': 'x\"y'}", {"a": 'x"y'}, id="single-quotes"),
+        pytest.param("{'a': '\"x\"'}", {"a": '"x"'}, id="quotes-at-the-ends"),
         pytest.param("{a: b}", {"a": "b"}, id="unquoted"),
         pytest.param("{a_b.c: 1}", {"a_b.c": 1}, id="unquoted-name-with-dot"),
         pytest.param('{"a":1,"a":2}', {"a": 2}, id="the-last-of-two-names-wins"),

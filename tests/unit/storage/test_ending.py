@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
+from contextvars import ContextVar
+from typing import Any
 
 import pytest
 
@@ -72,3 +75,101 @@ def test_the_work_of_a_stopped_call_ends() -> None:
             check_wanted()
     check_wanted()
     call.end()
+
+
+def test_a_call_on_a_thread() -> None:
+    """It has the context, arguments and errors of its caller, and a call of its own."""
+    known, calls = ContextVar("known", default=0), list[Call]()
+    known.set(7)
+
+    def function(*given: object, **named: object) -> object:
+        calls.append(ending._current())
+        if given == (0,):
+            raise ZeroDivisionError
+        return threading.get_ident(), known.get(), given, named
+
+    async def ask(*given: object, **named: object) -> object:
+        return await on_thread(function, *given, **named)
+
+    found: Any = asyncio.run(ask(1, 2, a=3))
+    thread, *rest = found
+    assert (thread == threading.get_ident(), rest) == (False, [7, (1, 2), {"a": 3}])
+    with pytest.raises(ZeroDivisionError):
+        asyncio.run(ask(0))
+    assert all(each is not ending._NONE and each.is_stopped for each in calls)
+    assert ending._current() is ending._NONE
+
+
+def test_a_thread_whose_caller_is_cancelled_is_stopped_and_awaited() -> None:
+    begun, done = threading.Event(), list[str]()
+
+    def work() -> str:
+        begun.set()
+        while not ending._current().is_stopped:
+            time.sleep(0.001)
+        done.append("stopped")
+        return "result"
+
+    async def cancel(within: Call | None) -> None:
+        with entering(within):
+            task = asyncio.ensure_future(on_thread(work))
+            while not begun.is_set():
+                await asyncio.sleep(0.001)
+            (task.cancel if within is None else within.stop)()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+            assert done
+
+    for within in (None, Call()):
+        begun.clear()
+        done.clear()
+        asyncio.run(cancel(within))
+
+
+def test_a_call_that_fails_ends_what_it_has_begun() -> None:
+    stopped: list[str] = []
+    with ending.ending() as call, entering(None):
+        assert ending._current() is call
+        assert call.stop in [stop for stop, _ in ending._NONE.stops]
+    assert (call.is_stopped, ending._current()) == (False, ending._NONE)
+    assert call.stop not in [stop for stop, _ in ending._NONE.stops]
+    outer = Call()
+    with entering(outer), pytest.raises(KeyError), ending.ending() as call:
+        raise KeyError
+    assert (call.is_stopped, outer.is_stopped, call.stops) == (True, False, [])
+    with entering(outer), pytest.raises(asyncio.CancelledError), ending.ending() as call:
+        outer.stop()
+    assert call.is_stopped
+    with entering(outer):
+        late = ended_by(lambda: stopped.append("late"))
+    late.__enter__()  # the call was stopped before
+    assert stopped == ["late"]
+
+
+def test_a_coroutine_within_a_call() -> None:
+    async def soon() -> int:
+        return 5
+
+    async def never() -> None:
+        await asyncio.sleep(PATIENCE)
+
+    async def stop() -> None:
+        call = Call()
+        with entering(call):
+            asyncio.get_running_loop().call_later(0.01, call.stop)
+            await ending.within_call(never())
+
+    assert asyncio.run(ending.within_call(soon())) == asyncio.run(unbroken(soon())) == 5
+    with pytest.raises(asyncio.CancelledError):
+        asyncio.run(stop())
+    call, ended = Call(), list[int]()
+    entry = (lambda: ended.append(1), threading.get_ident() + 1)
+    call.stops.append(entry)
+
+    def leave() -> None:
+        ended.append(2)
+        call.stops.remove(entry)
+
+    threading.Timer(0.02, leave).start()
+    call.end()  # waits for other threads
+    assert ended == [1, 2]

@@ -1,25 +1,18 @@
-"""Values to write, as elements of an array."""
+"""Values to write, as elements of a box or a selection."""
 
 from __future__ import annotations
 
-import warnings
 from contextlib import suppress
-from typing import TYPE_CHECKING
 
 import numpy as np
+import numpy.typing as npt
 
-from n5zarr.errors import N5Warning
-
-if TYPE_CHECKING:
-    import numpy.typing as npt
-
-    from n5zarr.arrays.box import Box
+from n5zarr.arrays.box import Box
 
 
 def elements_for(value: object, box: Box, dtype: np.dtype) -> np.ndarray | None:
     """Return the elements of a box; None unless the value is plain numbers."""
     if np.isscalar(value) and not isinstance(value, str | bytes):
-        warn_of_fractions(np.asarray(value), dtype)
         return np.broadcast_to(np.asanyarray(value, dtype), box.shape)
     value = np.asarray(value) if isinstance(value, list | tuple) else value
     if not isinstance(value, np.ndarray) or type(value) not in (np.ndarray, np.memmap):
@@ -28,7 +21,6 @@ def elements_for(value: object, box: Box, dtype: np.dtype) -> np.ndarray | None:
     value = _of_shape(value, kept)
     if value.dtype.kind not in "biuf":
         return None
-    warn_of_fractions(value, dtype)
     same: np.ndarray = value if value.dtype == dtype else value.astype(dtype, order="A")
     return same.reshape(box.shape)
 
@@ -92,15 +84,3 @@ def _extent(part: object, n: int) -> int:
         return len(range(*part.indices(n)))
     found = np.asarray(part)
     return int(np.count_nonzero(found)) if found.dtype == bool else found.size
-
-
-def warn_of_fractions(values: np.ndarray, dtype: np.dtype) -> None:
-    """Warn of numbers that lose their fraction as integers."""
-    if dtype.kind not in "iu" or values.dtype.kind != "f":
-        return
-    if np.any((values != np.trunc(values)) & ~np.isnan(values)):  # numpy itself warns of NaN
-        warnings.warn(
-            f"expected whole numbers for elements of {dtype}, got fractions, which are cut off",
-            N5Warning,
-            stacklevel=5,
-        )

@@ -1,0 +1,47 @@
+"""What a container holds, read and written without n5zarr."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import tensorstore
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+
+def spec_of(dataset: Path) -> dict[str, Any]:
+    return {"driver": "n5", "kvstore": {"driver": "file", "path": f"{dataset}/"}}
+
+
+def by_tensorstore(dataset: Path) -> np.ndarray:
+    """Read a dataset with tensorstore, in C order."""
+    opened = tensorstore.open(spec_of(dataset), read=True).result()
+    return np.asarray(opened.read().result()).T
+
+
+def write_by_tensorstore(
+    dataset: Path,
+    values: np.ndarray,
+    chunks: Sequence[int],
+    compression: Any = "gzip",
+    **options: Any,
+) -> None:
+    """Write values into a dataset, with shape and chunks in C order; create it if need be."""
+    if isinstance(compression, str):
+        compression = {"type": compression}
+    metadata = {
+        "dimensions": [*values.shape[::-1]], "blockSize": [*chunks[::-1]],
+        "dataType": values.dtype.name, "compression": compression,
+    }  # fmt: skip
+    spec = {**spec_of(dataset), "metadata": metadata, **options}
+    tensorstore.open(spec, open=True, create=True).result().write(values.T).result()
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    """Return all files below a folder."""
+    return {
+        p.relative_to(folder).as_posix(): p.read_bytes() for p in folder.rglob("*") if p.is_file()
+    }

@@ -1,0 +1,1 @@
+"""Which tests run a line, how long each takes, and how processes share the tests."""

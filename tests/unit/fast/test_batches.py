@@ -1,0 +1,52 @@
+"""What batches of zarr's pipeline may be, and which of them write whole blocks."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+import zarr
+
+from n5zarr import N5Store
+from n5zarr.fast.batches import _has_only_full_blocks
+from n5zarr.fast.pipeline import N5CodecPipeline
+from tests.unit.arrays.blocks import numbers, write_dataset
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@pytest.mark.parametrize("name", ["read", "write"])
+def test_a_batch_may_be_an_iterator(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    values, own = write_dataset(tmp_path, numbers()), getattr(N5CodecPipeline, name)
+    array: Any = zarr.open_array(N5Store(tmp_path), path="d", mode="r+")
+
+    async def once(self: Any, batch: Any, *rest: Any, **options: Any) -> Any:
+        return await own(self, iter(tuple(batch)), *rest, **options)
+
+    monkeypatch.setattr(N5CodecPipeline, name, once)
+    array[1:6] = values[1:6] + 1
+    values[1:6] += 1
+    np.testing.assert_array_equal(array[...], values)
+
+
+@pytest.mark.parametrize(
+    ("is_complete", "key", "is_full"),
+    [(True, "0", True), (False, "0", False), (True, "1", False)],
+)
+def test_blocks_that_are_written_whole(is_complete: bool, key: str, is_full: bool) -> None:
+    """A part of a block, or a block at the end, which another program may have enlarged, is not."""
+    dataset: Any = SimpleNamespace(
+        view=SimpleNamespace(dataset=SimpleNamespace(block_size=(3,))),
+        position=int,
+        extent=lambda k: (3 - k,),
+    )
+    part = (slice(0, 3),)
+    items: Any = [
+        (SimpleNamespace(path=k), None, part, part, c) for k, c in [("0", True), (key, is_complete)]
+    ]
+    assert _has_only_full_blocks(dataset, items) is is_full
