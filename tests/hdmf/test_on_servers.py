@@ -5,7 +5,6 @@ hdmf-zarr reads the same data from Zarr, in the same chunks.
 
 from __future__ import annotations
 
-import gc
 from collections import Counter
 from contextlib import contextmanager
 from functools import partial
@@ -14,13 +13,10 @@ from urllib.parse import unquote, urlsplit
 
 import numpy as np
 import pytest
-from fsspec.implementations.http import HTTPFileSystem
-from fsspec.implementations.reference import ReferenceFileSystem
 from hdmf_zarr import NWBZarrIO, ZarrDataIO
 from zarr.storage import FsspecStore
 
 import n5zarr
-from n5zarr._zarr import sync
 from n5zarr.errors import N5UnsupportedError
 from n5zarr.hdmf import NWBN5IO
 from tests.hdmf.sessions import new, series
@@ -37,19 +33,6 @@ RATE, N_ELECTRODES, CHUNKS = 1009, 7, (3001, 2)
 DATA = np.random.default_rng(5).integers(-999, 999, (60 * RATE, N_ELECTRODES), "int16")
 START, STOP, ELECTRODE = 23 * RATE, 33 * RATE, 5
 WANTED = {f"{ELECTRODE // 2}/{k}" for k in range(START // 3001, (STOP - 1) // 3001 + 1)}
-
-
-@pytest.fixture(autouse=True)
-def closed() -> Iterator[None]:
-    """Close the sessions of zarr's file systems, which nothing else closes."""
-    yield
-    for kind in (HTTPFileSystem, ReferenceFileSystem):
-        for each in kind._cache.values():
-            for found in (each, *getattr(each, "fss", {}).values()):
-                if session := getattr(found, "_session", None):
-                    sync(session.close())
-        kind.clear_instance_cache()
-    gc.collect()  # what is left is an error here, and in no other test
 
 
 @pytest.fixture(scope="module")
