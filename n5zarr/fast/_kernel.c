@@ -771,22 +771,26 @@ static int read_raw(const Box *box, Block *block, int file, int64_t size)
     if (pread(file, box->stored, (size_t)n, 0) != n || n < header
         || !parse_header(box, block, box->stored) || size != header + block->n_bytes)
         return LEFT;
-    wanted_range(box, block, row, n_rows, &begin, &end);
-    if (header + end <= n) { /* all that is wanted has been read */
-        scatter(box, block, box->stored + header);
-        return DONE;
-    }
-    const int64_t most = high(1, GROUP / block->stride[slowest] / step);
-    for (int64_t k = 0; k < n_rows; k += most) {
+    const int64_t stride = block->stride[slowest], most = high(1, GROUP / stride / step);
+    int64_t m; /* rows at a time: those that have been read, then as many as one call reads */
+    for (int64_t k = 0; k < n_rows; k += m) {
+        const char *from = box->stored;
         Block part = *block;
         part.target += k * box->stride[slowest];
         part.offset[slowest] = row + k * step;
-        part.n[slowest] = low(most, n_rows - k);
-        wanted_range(box, block, part.offset[slowest], part.n[slowest], &begin, &end);
-        if (end - begin > box->n_stored
-            || pread(file, box->stored, (size_t)(end - begin), header + begin) != end - begin)
-            return LEFT;
-        scatter_from(box, &part, box->stored); /* which starts at the first wanted element */
+        wanted_range(box, block, part.offset[slowest], 1, &begin, &end);
+        if (k == 0 && header + end <= n) {
+            m = low(n_rows, 1 + (n - header - end) / stride / step);
+            from += header + begin;
+        } else {
+            m = low(n_rows - k, most);
+            wanted_range(box, block, part.offset[slowest], m, &begin, &end);
+            if (end - begin > box->n_stored
+                || pread(file, box->stored, (size_t)(end - begin), header + begin) != end - begin)
+                return LEFT;
+        }
+        part.n[slowest] = m;
+        scatter_from(box, &part, from); /* which starts at the first wanted element */
     }
     return DONE;
 }
