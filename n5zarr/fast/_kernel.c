@@ -621,13 +621,29 @@ static void name_block(const Box *box, Block *block)
     name[-1] = 0;
 }
 
+/* Blocks beside each other along the first axis share cache lines of the array, for which threads that
+ * write to them at one time wait. So a thread claims many blocks of a row, about LOT bytes; of few
+ * rows, which it could not share evenly, numbers go along another axis first. */
+enum { MANY_ROWS = 64, LOT = 1 << 20 };
+
+static int has_many_rows(const Box *box) { return box->n_blocks / box->count[0] >= MANY_ROWS; }
+
+static int64_t n_claimed(const Box *box)
+{
+    return has_many_rows(box) ? low(box->count[0], high(1, LOT / box->n_full)) : 1;
+}
+
 static void find_block(const Box *box, int64_t index, Block *block)
 {
-    for (int d = 0; d < box->ndim; d++) {
-        int64_t k = index % box->count[d];
+    int second = 0;
+    for (int d = box->ndim - 1; d > 0 && !has_many_rows(box); d--)
+        second = box->count[d] > 1 ? d : second;
+    for (int k = 0; k < box->ndim; k++) {
+        int d = k == 0 ? second : k == second ? 0 : k;
+        int64_t at = index % box->count[d];
         int64_t skips = box->step[d] >= box->block[d]; /* over whole blocks */
-        block->position[d] = skips ? (box->start[d] + k * box->step[d]) / box->block[d]
-                                   : box->first[d] + k;
+        block->position[d] = skips ? (box->start[d] + at * box->step[d]) / box->block[d]
+                                   : box->first[d] + at;
         index /= box->count[d];
     }
     find_part(box, block);
@@ -2215,6 +2231,7 @@ static int do_all(Given *given, PyObject *left)
     Box *box = &given->box;
     const int to_write = given->task == WRITE;
     _Atomic int64_t *counter = given->taken.buf;
+    const int64_t n_claims = given->task == READ ? n_claimed(box) : 1;
     struct timespec last;
     int failed = 0;
     box->thread = PyEval_SaveThread();
@@ -2223,8 +2240,12 @@ static int do_all(Given *given, PyObject *left)
     if (box->directory < 0 && (to_write || !is_missing(errno)))
         is_able = 0;
     clock_gettime(CLOCK_MONOTONIC, &last);
-    while (!failed) {
-        int64_t index = atomic_fetch_add(counter, 1);
+    int64_t index = 0, n_left = 0; /* of the blocks that this thread has claimed */
+    for (; !failed; index++, n_left--) {
+        if (n_left == 0) {
+            index = atomic_fetch_add(counter, n_claims);
+            n_left = n_claims;
+        }
         Block block;
         if (index < 0 || index >= box->n_blocks) /* Python may have written any number there */
             break;

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 _WORTH_THREADS = 2**18  # bytes
+_COST_OF_SMALL = 2**10  # bytes that cost as much as opening and reading a small uncompressed block
 
 
 _kernel = load_kernel()
@@ -126,7 +127,7 @@ def read_box(  # noqa: PLR0913 - one keyword for each choice
         sizes = _most_packed(n_bytes), n_bytes
     arguments, n_blocks = _first_arguments(dataset, start, out, fill_value, step, cells)
     if reads_rows:
-        n_bytes = 0 if n_bytes < SMALL_BLOCK else out.nbytes // n_blocks
+        n_bytes = _COST_OF_SMALL if n_bytes < SMALL_BLOCK else out.nbytes // n_blocks
     left = _on_threads(
         _kernel.read_box,
         dataset,
@@ -418,4 +419,4 @@ def _on_threads(  # noqa: PLR0913 - what the three functions of the kernel need
     if n_blocks * n_bytes < _WORTH_THREADS:  # asking for the number of cores takes longer
         n_workers = 1
     work_together(take, min(max_workers() if n_workers is None else n_workers, n_blocks), stop)
-    return left
+    return sorted(left, key=lambda position: position[::-1])  # in whatever order they were claimed
