@@ -31,6 +31,8 @@ from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import zarr
+from zarr.registry import register_pipeline
 
 import n5zarr
 from benchmarks.__main__ import (
@@ -41,6 +43,7 @@ from benchmarks.__main__ import (
     boxes,
     check_written,
     markdown,
+    of_zarr,
     read_all,
     readers,
     shuffled,
@@ -49,6 +52,8 @@ from benchmarks.__main__ import (
     volume,
     writers,
 )
+from n5zarr import N5Store
+from n5zarr.fast.default import default_pipeline
 from n5zarr.fast.native import addresses
 
 if TYPE_CHECKING:
@@ -225,6 +230,43 @@ def processor_times(folder: Path, edge: int, rounds: int) -> str:
     return markdown(head, lines)
 
 
+class Nothing(default_pipeline()):  # type: ignore[misc]
+    """Returns at once: what is left is what zarr itself takes for a selection."""
+
+    async def read(self, batch_info: Any, out: Any, drop_axes: Any = ()) -> Any:
+        return tuple({"status": "present"} for _ in batch_info)
+
+
+register_pipeline(Nothing)
+
+
+def zarrs_floor(folder: Path, edge: int, rounds: int) -> str:
+    """Compare what plain zarr takes above n5zarr's own calls with what zarr takes for nothing."""
+    lines = []
+    for block, compression in itertools.product((64, 32), ("raw", "zstd")):
+        case, path = Case("uint8", block, compression), folder / f"zarrs-{block}-{compression}.n5"
+        source = volume("uint8", edge)
+        stored(path, case, source)
+        found = readers(path, case, "n5zarr", "n5zarr, plain", "tensorstore")
+        with zarr.config.set({"codec_pipeline.path": f"{__name__}.Nothing"}):
+            found["zarr, nothing"] = of_zarr(zarr.open_array(N5Store(path), path="d", mode="r"))
+        for task, wanted in selections(edge).items():
+            spent: dict[str, list[float]] = {tool: [] for tool in found}
+            for tool, read in shuffled(list(found.items()), 3 * rounds):
+                spent[tool].append(timed(partial(read_all, read, wanted), 1))
+            ms = {tool: 1000 * statistics.median(each) for tool, each in spent.items()}
+            own, plain, other, nothing = ms.values()
+            cells = (f"{each:.2f}" for each in (own, nothing, plain))
+            ratio = f"{plain / (own + nothing):.2f}", f"{other / plain:.2f}"
+            most = f"{other / (own + nothing):.2f}"
+            lines.append((task, f"{block}³ {compression}", *cells, *ratio, most))
+    head = (
+        "task", "blocks", "own, ms", "zarr for nothing, ms", "plain, ms", "plain of both",
+        "tensorstore over plain", "tensorstore over both",
+    )  # fmt: skip
+    return markdown(head, lines)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.cold")
     parser.add_argument("--edge", type=int, default=384)
@@ -238,7 +280,8 @@ def main() -> None:
     if options.only != "tools":
         with tempfile.TemporaryDirectory() as folder:
             times = processor_times(Path(folder), 192, options.rounds)
-            parts += ["## Floors", machine(Path(folder)), times]
+            zarrs = zarrs_floor(Path(folder), options.edge, options.rounds)
+            parts += ["## Floors", machine(Path(folder)), times, zarrs]
             print("\n\n".join(parts), flush=True)
     if options.only != "floors":
         for each in itertools.product(("uint8", "uint16"), (64, 32), COMPRESSIONS):
