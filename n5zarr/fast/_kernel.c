@@ -1396,17 +1396,27 @@ static int hold_as_read(const Box *box, Block *block)
                && (block->is_whole ? may_replace(box, block) : is_as_read(box, block)));
 }
 
-/* Rename a file unless the new name exists; without hard links, the file of another is replaced. */
+/* Rename a file unless the new name exists, where the system can tell. */
+static int rename_unless(const Box *box, const char *from, const char *to)
+{
+#if defined(__linux__) && defined(SYS_renameat2)
+    const unsigned int no_replace = 1;
+    return syscall(SYS_renameat2, box->directory, from, box->directory, to, no_replace) == 0;
+#else
+    (void)box, (void)from, (void)to;
+    errno = ENOSYS;
+    return 0;
+#endif
+}
+
+/* The same everywhere; without hard links, the file of another is replaced. */
 static int rename_new(const Box *box, const char *from, const char *to)
 {
     int d = box->directory;
-#if defined(__linux__) && defined(SYS_renameat2)
-    const unsigned int no_replace = 1;
-    if (syscall(SYS_renameat2, d, from, d, to, no_replace) == 0)
+    if (rename_unless(box, from, to))
         return 1;
     if (errno != EINVAL && errno != ENOSYS)
         return 0;
-#endif
     if (linkat(d, from, d, to, 0) == 0) {
         unlinkat(d, from, 0);
         return 1;
@@ -1429,6 +1439,8 @@ static int keep_mode(const Box *box, const Block *block, const char *other)
 static int give_name(const Box *box, Block *block, const char *other)
 {
     if (block->is_whole) {
+        if (rename_unless(box, other, block->name)) /* most often; looking first costs more */
+            return DONE;
         block->file = open_to_write(box, block);
         if (block->file < 0 && !is_absent(box, block->name))
             return LEFT;
