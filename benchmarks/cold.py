@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import argparse
 import ctypes
+import gc
 import itertools
 import mmap
 import os
@@ -62,6 +63,7 @@ if TYPE_CHECKING:
 PAGE = Path(__file__).with_suffix(".md")
 TOOLS = ("n5zarr", "n5zarr, plain", *PEERS)
 TASKS = ("volume", "boxes of 100³", "boxes of 16³", "planes")
+REST = 0.02  # seconds, for threads that another tool leaves behind
 MIB = 2**20
 
 
@@ -86,6 +88,8 @@ def measured(path: Path, case: Case, source: np.ndarray, rounds: int) -> Iterato
                 assert np.array_equal(read(selection), source[selection]), (tool, selection)
         seconds: dict[str, list[float]] = {tool: [] for tool in found}
         for tool, read in shuffled(list(found.items()), rounds):
+            gc.collect()
+            time.sleep(REST)
             seconds[tool].append(timed(partial(read_all, read, wanted), 1))
         yield Row(task, case, {t: statistics.median(s) for t, s in seconds.items()}, {})
 
