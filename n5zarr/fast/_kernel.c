@@ -39,6 +39,7 @@
 #include <time.h>
 #include <unistd.h>
 #ifdef __linux__
+#include <sched.h>
 #include <sys/syscall.h>
 #endif
 
@@ -2273,6 +2274,57 @@ static int do_one(Given *given, int64_t index, int is_able, Block *block)
     return block->is_inside ? write_one(box, block, index) : LEFT;
 }
 
+/* ------------------------------------------------------------------ processors */
+
+/* A guest system takes a processor that rests for one that its host has taken away, and lets a thread
+ * that wakes wait for milliseconds on the processor of the thread that wakes it. So a thread that
+ * helps moves away from processors on which others have begun to work. */
+#ifdef __linux__
+static _Atomic int n_working[CPU_SETSIZE];
+
+static int begin_work(void)
+{
+    int processor = sched_getcpu();
+    if (processor < 0 || processor >= CPU_SETSIZE)
+        return -1;
+    atomic_fetch_add(&n_working[processor], 1);
+    return processor;
+}
+
+static void end_work(int processor)
+{
+    if (processor >= 0)
+        atomic_fetch_sub(&n_working[processor], 1);
+}
+
+static void move_away(void)
+{
+    cpu_set_t allowed, idle;
+    int processor = sched_getcpu();
+    if (processor < 0 || processor >= CPU_SETSIZE || !atomic_load(&n_working[processor])
+        || sched_getaffinity(0, sizeof allowed, &allowed) != 0)
+        return;
+    idle = allowed;
+    for (size_t k = 0; k < CPU_SETSIZE; k++)
+        if (atomic_load(&n_working[k]))
+            CPU_CLR(k, &idle);
+    if (CPU_COUNT(&idle) > 0 && sched_setaffinity(0, sizeof idle, &idle) == 0)
+        sched_setaffinity(0, sizeof allowed, &allowed); /* it may go anywhere again */
+}
+#else
+static int begin_work(void) { return 0; }
+static void end_work(int processor) { (void)processor; }
+static void move_away(void) {}
+#endif
+
+static PyObject *spread(PyObject *Py_UNUSED(self), PyObject *Py_UNUSED(none))
+{
+    move_away();
+    Py_RETURN_NONE;
+}
+
+/* ------------------------------------------------------------------ many blocks */
+
 /* Claim blocks and read or write them, until none remain; other threads may claim some, too.
  * Return whether no exception has ended it. */
 static int do_all(Given *given, PyObject *left)
@@ -2284,6 +2336,7 @@ static int do_all(Given *given, PyObject *left)
     struct timespec last;
     int failed = 0;
     box->thread = PyEval_SaveThread();
+    const int processor = begin_work();
     int is_able = open_libraries(box, to_write);
     box->directory = open(given->directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (box->directory < 0 && (to_write || !is_missing(errno)))
@@ -2309,6 +2362,7 @@ static int do_all(Given *given, PyObject *left)
     if (box->directory >= 0)
         close(box->directory);
     close_libraries(box);
+    end_work(processor);
     PyEval_RestoreThread(box->thread);
     return !failed;
 }
@@ -2585,6 +2639,7 @@ static PyMethodDef methods[] = {
     {"read_boxes", read_boxes, METH_VARARGS, "Read blocks into an array of many boxes."},
     {"put_block", put_block, METH_VARARGS, "Decode a block of a box into an array."},
     {"write_box", write_box, METH_VARARGS, "Write blocks from an array."},
+    {"spread", spread, METH_NOARGS, "Move this thread to a processor that does no work."},
     {"read_ends", read_ends, METH_VARARGS, "Read both ends of files of blocks."},
     {"stamps", stamps, METH_VARARGS, "Give times and sizes of files."},
     {"combine", combine, METH_VARARGS, "Combine cells of elements into one each."},

@@ -15,6 +15,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import product
 from operator import floordiv, mul
+from threading import get_ident
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -119,15 +120,13 @@ def read_box(  # noqa: PLR0913 - one keyword for each choice
         Grid positions of the blocks that are left to Python.
     """
     view, n_bytes = dataset.view, dataset.view.full_n_bytes
-    reads_rows = isinstance(view.dataset.compression, Raw) and cells is None
-    if reads_rows:
+    arguments, n_blocks = _first_arguments(dataset, start, out, fill_value, step, cells)
+    if isinstance(view.dataset.compression, Raw) and cells is None:  # it reads rows
         row = n_bytes // view.dataset.block_size[-1]
         sizes = min(n_bytes, max(_kernel.GROUP, row)), 0
+        n_bytes = _COST_OF_SMALL if n_bytes < SMALL_BLOCK else out.nbytes // n_blocks
     else:
         sizes = _most_packed(n_bytes), n_bytes
-    arguments, n_blocks = _first_arguments(dataset, start, out, fill_value, step, cells)
-    if reads_rows:
-        n_bytes = _COST_OF_SMALL if n_bytes < SMALL_BLOCK else out.nbytes // n_blocks
     left = _on_threads(
         _kernel.read_box,
         dataset,
@@ -174,17 +173,12 @@ def read_boxes(
     """
     view, compression = dataset.view, dataset.view.dataset.compression
     n_bytes, n_groups = view.full_n_bytes, len(groups.ends)
-    is_raw = isinstance(compression, Raw)
-    sizes = n_bytes if is_raw else _most_packed(n_bytes), n_bytes
+    sizes = n_bytes if isinstance(compression, Raw) else _most_packed(n_bytes), n_bytes
     # N5 order, then the boxes: out.T for axes in C order
     boxes_last = out if view.axis_order == "C" else np.moveaxis(out, 0, -1)
     zeros = (0,) * view.ndim
     arguments, _ = _first_arguments(dataset, zeros, boxes_last, fill_value)
     boxes = tuple(numbers.reshape(-1) for numbers in groups)
-
-    def more(memory: Scratch) -> tuple[Any, ...]:
-        return ((*boxes, memory.bytes(n_bytes, "whole")),)
-
     found = _on_threads(
         _kernel.read_boxes,
         dataset,
@@ -192,7 +186,7 @@ def read_boxes(
         sizes,
         n_groups,
         n_bytes,
-        more=more,
+        more=lambda memory: ((*boxes, memory.bytes(n_bytes, "whole")),),
         n_workers=n_workers,
     )
     left = [position[0] for position in found]
@@ -224,8 +218,7 @@ def putting(
             stored = memoryview(bytes(stored))
         unpack = _or_none(partial(decompress_reused, compression=compression, memory=memory))
         elements = memory.bytes(n_bytes, "elements")
-        done: bool = _kernel.put_block(*arguments, position, stored, elements, unpack)
-        return done
+        return bool(_kernel.put_block(*arguments, position, stored, elements, unpack))
 
     return put
 
@@ -409,8 +402,11 @@ def _on_threads(  # noqa: PLR0913 - what the three functions of the kernel need
     if n_blocks == 1:
         return work()
     left: list[N5Tuple] = []
+    asks = get_ident()
 
     def take() -> None:
+        if get_ident() != asks:
+            _kernel.spread()
         left.extend(work())
 
     def stop() -> None:

@@ -45,7 +45,7 @@ class Pool:
     def ask(self, call: Callable[[], object], most: int) -> None:
         """Let a thread make a call, and again as long as it returns something true.
 
-        Starts a thread if none is idle, and there are fewer than ``most``.
+        Starts a thread if none is idle, and there are fewer than ``most``, beside this one.
 
         Raises
         ------
@@ -56,7 +56,10 @@ class Pool:
             raise NoThreadError("the process ends")
         self.asked.append(None)
         self._calls.put(call)
-        if len(self._threads) >= min(len(self.asked), most):
+        # a thread of the pool that asks is not idle
+        if len(self._threads) >= min(
+            len(self.asked), most + (threading.current_thread().name == self._name)
+        ):
             return
         self._threads.append(None)
         try:

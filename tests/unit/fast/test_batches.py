@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
@@ -9,7 +10,9 @@ import numpy as np
 import pytest
 import zarr
 
+import n5zarr
 from n5zarr import N5Store
+from n5zarr.fast import kernel
 from n5zarr.fast.batches import _has_only_full_blocks
 from n5zarr.fast.pipeline import N5CodecPipeline
 from tests.unit.arrays.blocks import numbers, write_dataset
@@ -32,6 +35,25 @@ def test_a_batch_may_be_an_iterator(
     array[1:6] = values[1:6] + 1
     values[1:6] += 1
     np.testing.assert_array_equal(array[...], values)
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_getaffinity"), reason="there are no such limits")
+def test_a_thread_that_moves_away_may_go_anywhere_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    decompress, found = kernel.decompress_reused, list[Any]()
+
+    def moving(*args: Any, **options: Any) -> Any:  # while the kernel works on this processor
+        found.append(os.sched_getaffinity(0))
+        kernel._kernel.spread()
+        found.append(os.sched_getaffinity(0))
+        return decompress(*args, **options)
+
+    array: Any = n5zarr.create_array(tmp_path, path="b", data=numbers(), compression="bzip2")
+    monkeypatch.setattr(kernel, "decompress_reused", moving)
+    np.testing.assert_array_equal(array[...], numbers())
+    assert found
+    assert all(each == os.sched_getaffinity(0) for each in found)
 
 
 @pytest.mark.parametrize(

@@ -849,6 +849,8 @@ def test_threads_make_calls(monkeypatch: pytest.MonkeyPatch) -> None:
     assert pool.submit(lambda: threading.current_thread().name).result(5) == "own"
     with pytest.raises(ZeroDivisionError):
         pool.submit(lambda: 1 // 0).result(5)
+    nested = Pool("nested")  # one that asks for help is not idle
+    assert nested.submit(lambda: nested.submit(lambda: 7, 1).result(5), 1).result(5) == 7
     seen, barrier = [], threading.Barrier(3)
     futures = [pool.submit(lambda: barrier.wait(5)) for _ in range(3)]
     assert sorted(future.result(5) for future in futures) == [0, 1, 2]
