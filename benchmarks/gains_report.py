@@ -117,7 +117,8 @@ def parts(found: Found) -> dict[Path, str]:
     )
     plots = "".join(f"{picture(found, name, 'images')}\n" for name in ("files", "server"))
     return {
-        README: f"{said} [Performance](docs/performance.md) has more.\n\n"
+        README: f"{said} Calls were repeated in a row; [Performance](docs/performance.md) has "
+        "single ones, and more.\n\n"
         f"{picture(found, 'means', 'docs/images')}\n",
         PERFORMANCE: f"{said} Measured by `{COMMAND}` on {found.date}.\n\n"
         f"{summary(found)}\n{plots}",

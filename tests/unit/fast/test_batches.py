@@ -12,6 +12,7 @@ import zarr
 
 import n5zarr
 from n5zarr import N5Store
+from n5zarr.codecs.compress import decompress_reused
 from n5zarr.fast import kernel
 from n5zarr.fast.batches import _has_only_full_blocks
 from n5zarr.fast.pipeline import N5CodecPipeline
@@ -41,13 +42,13 @@ def test_a_batch_may_be_an_iterator(
 def test_a_thread_that_moves_away_may_go_anywhere_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    decompress, found = kernel.decompress_reused, list[Any]()
+    found = list[Any]()
 
     def moving(*args: Any, **options: Any) -> Any:  # while the kernel works on this processor
         found.append(os.sched_getaffinity(0))
         kernel._kernel.spread()
         found.append(os.sched_getaffinity(0))
-        return decompress(*args, **options)
+        return decompress_reused(*args, **options)
 
     array: Any = n5zarr.create_array(tmp_path, path="b", data=numbers(), compression="bzip2")
     monkeypatch.setattr(kernel, "decompress_reused", moving)
