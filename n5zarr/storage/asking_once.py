@@ -105,8 +105,8 @@ def asking_once() -> Iterator[None]:
     if answers() is not None:  # within a call that does the same
         yield
         return
-    token = _answers.set(_OfCall(sys._getframe(2)))  # noqa: SLF001 - that of the `with`
+    _answers.set(_OfCall(sys._getframe(2)))  # noqa: SLF001 - that of the `with`
     try:
         yield
     finally:
-        _answers.reset(token)
+        _answers.set(None)  # no token: a call that is thrown away ends in any context

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+from contextvars import copy_context
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -187,3 +188,10 @@ def test_a_process_forked_within_a_call_does_not_wait_for_its_parent() -> None:
             if not child:
                 os._exit(7 if known.find("k") is None else 8)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+
+
+def test_a_call_that_is_thrown_away_ends_in_any_context() -> None:
+    call: Any = asking_once()
+    copy_context().run(call.__enter__)
+    call.gen.close()  # as the garbage collector does
+    assert answers() is None
