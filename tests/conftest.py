@@ -220,18 +220,14 @@ def pytest_make_collect_report() -> Generator[None, pytest.CollectReport, pytest
 def _closed_sessions() -> Iterator[None]:
     """Close the sessions of web file systems that zarr makes: nothing else does."""
     yield
-    for module, name in (
-        ("fsspec.implementations.http", "HTTPFileSystem"),
-        ("gcsfs.core", "GCSFileSystem"),
-    ):
-        for each in list(
-            getattr(getattr(sys.modules.get(module), name, None), "_cache", {}).values()
-        ):
-            if each.asynchronous and (session := each._session):
-                from n5zarr._zarr import sync  # noqa: PLC0415 - `-p tests.windows` comes first
+    web, google = map(sys.modules.get, ("fsspec.implementations.http", "gcsfs.core"))
+    kinds = [web and web.HTTPFileSystem, google and google.GCSFileSystem]
+    for each in [each for kind in kinds if kind for each in kind._cache.values()]:
+        if each.asynchronous and (session := each._session):
+            from n5zarr._zarr import sync  # noqa: PLC0415 - `-p tests.windows` comes first
 
-                each._session = None  # the next test that takes it has another
-                sync(session.close())
+            each._session = None  # the next test that takes it has another
+            sync(session.close())
 
 
 @pytest.fixture

@@ -674,8 +674,9 @@ static int64_t n_claimed(const Box *box)
 static void find_block(const Box *box, int64_t index, Block *block)
 {
     int second = 0;
-    for (int d = box->ndim - 1; d > 0 && !has_many_rows(box); d--)
-        second = box->count[d] > 1 ? d : second;
+    if (!has_many_rows(box))
+        for (int d = box->ndim - 1; d > 0; d--)
+            second = box->count[d] > 1 ? d : second;
     for (int k = 0; k < box->ndim; k++) {
         int d = k == 0 ? second : k == second ? 0 : k;
         int64_t at = index % box->count[d];

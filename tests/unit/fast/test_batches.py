@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
@@ -38,23 +39,28 @@ def test_a_batch_may_be_an_iterator(
     np.testing.assert_array_equal(array[...], values)
 
 
-@pytest.mark.skipif(not hasattr(os, "sched_getaffinity"), reason="there are no such limits")
-def test_a_thread_that_moves_away_may_go_anywhere_again(
+@pytest.mark.skipif(
+    not (kernel.is_compiled() and hasattr(os, "sched_getaffinity")),
+    reason="there are no such limits",
+)
+def test_a_thread_moves_away_from_work_and_may_go_anywhere_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    found = list[Any]()
+    processor, allowed = ctypes.CDLL(None).sched_getcpu, os.sched_getaffinity(0)
+    found: list[tuple[bool, set[int]]] = []
 
     def moving(*args: Any, **options: Any) -> Any:  # while the kernel works on this processor
-        found.append(os.sched_getaffinity(0))
+        before = processor()
         kernel._kernel.spread()
-        found.append(os.sched_getaffinity(0))
+        found.append((processor() != before, os.sched_getaffinity(0)))
         return decompress_reused(*args, **options)
 
     array: Any = n5zarr.create_array(tmp_path, path="b", data=numbers(), compression="bzip2")
     monkeypatch.setattr(kernel, "decompress_reused", moving)
-    np.testing.assert_array_equal(array[...], numbers())
-    assert found
-    assert all(each == os.sched_getaffinity(0) for each in found)
+    for _ in range(50):  # the system, too, may move a thread
+        np.testing.assert_array_equal(array[...], numbers())
+    assert all(after == allowed for _, after in found)
+    assert any(has_moved for has_moved, _ in found) or len(allowed) == 1
 
 
 @pytest.mark.parametrize(
