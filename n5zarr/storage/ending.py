@@ -68,7 +68,8 @@ def entering(call: Call | None) -> Iterator[None]:
     try:
         yield
     finally:
-        _call.reset(token)
+        with suppress(ValueError):  # a call that is thrown away ends in any context
+            _call.reset(token)
 
 
 @contextmanager

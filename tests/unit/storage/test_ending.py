@@ -6,7 +6,7 @@ import asyncio
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
-from contextvars import ContextVar
+from contextvars import ContextVar, copy_context
 from typing import Any
 
 import pytest
@@ -173,3 +173,12 @@ def test_a_coroutine_within_a_call() -> None:
     threading.Timer(0.02, leave).start()
     call.end()  # waits for other threads
     assert ended == [1, 2]
+
+
+def test_what_is_thrown_away_ends_in_any_context() -> None:
+    part: Any = entering(Call())
+    copy_context().run(part.__enter__)
+    with entering(Call()):
+        own = ending._current()
+        part.gen.close()  # as the garbage collector does
+        assert ending._current() is own
