@@ -20,7 +20,7 @@ from n5zarr.fast.many_boxes import read_cells, read_many
 from n5zarr.fast.many_files import read_ends, stamps
 from n5zarr.fast.pipeline import N5CodecPipeline
 from n5zarr.fast.whole_blocks import read_whole
-from n5zarr.images import find
+from n5zarr.images import find, source
 from n5zarr.ome_zarr.from_ome import from_ome
 from n5zarr.ome_zarr.location import locate as ome_zarr_locate
 from n5zarr.ome_zarr.pyramid import find_image
@@ -39,7 +39,7 @@ from n5zarr.storage import opening, services
 from n5zarr.tools import rewriting
 from n5zarr.tools.convert import checks, convert, copying, from_zarr
 from n5zarr.tools.evidence.report import Report
-from n5zarr.tools.jobs import incomplete, nodes, reports
+from n5zarr.tools.jobs import incomplete, reports
 from n5zarr.tools.pyramid import build, methods, n5_image, plan, work
 from n5zarr.tools.validate import of_rooms
 from n5zarr.tools.validate.files import check_group_files
@@ -89,7 +89,7 @@ def test_rooms_add_what_the_core_asks_for() -> None:
         methods._CELLS.leads_to(Cells),
         work._READ_CELLS.leads_to(read_cells),
         rewriting._READ_WHOLE.leads_to(read_whole),
-        nodes._READ_ENDS.leads_to(read_ends),
+        source._READ_ENDS.leads_to(read_ends),
         incomplete._STAMPS.leads_to(stamps),
     ]
     assert all(found)

@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 import warnings
 from collections.abc import Mapping, Sequence
-from functools import partial
 from typing import Any, NamedTuple
 
 import zarr
@@ -27,15 +26,13 @@ from n5zarr.codecs.buffers import BufferLike
 from n5zarr.conventions.axis_names import with_names
 from n5zarr.errors import ErrorsAt, N5Warning
 from n5zarr.format.compression import Compression, Zstd
-from n5zarr.format.grid import block_path
 from n5zarr.format.lenient_json import JSON
 from n5zarr.format.path import join
 from n5zarr.format.raw_json import nonfinite_note, strict
 from n5zarr.images.find import ome_tree
 from n5zarr.images.image import Images
 from n5zarr.images.ome import DEFAULT_VERSION, OME_FORMATS, OmeVersion
-from n5zarr.images.source import ArraySource
-from n5zarr.storage.requests import get_each
+from n5zarr.images.source import ArraySource, read_blocks
 from n5zarr.zarr_view.chunks import chunk_slice, decode_chunk
 from n5zarr.zarr_view.compressors import compressors_to_write, is_portable
 from n5zarr.zarr_view.keys import METADATA_NAMES, ChunkNames, ZarrFormat
@@ -88,19 +85,18 @@ def _part_at(
 def _chunks_of_blocks(each: Sequence[_Chunk], encoder: Encoder) -> list[BufferLike | None]:
     """Extract chunks from blocks; encode chunks that are not a part of their block."""
     wanted = [(part.blocks, position) for part, position in each if part.blocks is not None]
-    in_grid = [blocks.view.grid_position(position) for blocks, position in wanted]
-    keys = [join(b.path, block_path(p)) for (b, _), p in zip(wanted, in_grid, strict=True)]
+    in_grid = [(blocks, blocks.view.grid_position(position)) for blocks, position in wanted]
     found: list[BufferLike | None] = []
-    values = wanted[0][0].store.storage.run(get_each(keys))
-    for (blocks, _), position, value in zip(wanted, in_grid, values, strict=True):
-        if value is None:
-            found.append(None)
-            continue
-        block, view = memoryview(value), blocks.view
-        with ErrorsAt(partial(blocks.store.container.chunks.block_name, blocks.path, position)):
-            part = chunk_slice(block, view)
+    values = read_blocks(in_grid)
+    with ErrorsAt(lambda: blocks.store.container.chunks.block_name(blocks.path, position)):
+        for (blocks, position), value in zip(in_grid, values, strict=True):
+            if value is None:
+                found.append(None)
+                continue
+            block = memoryview(value)
+            part = chunk_slice(block, blocks.view)
             if part is None:
-                found.append(encoder.chunk(decode_chunk(block, view, position)))
+                found.append(encoder.chunk(decode_chunk(block, blocks.view, position)))
             else:
                 found.append(block[part])
     return found

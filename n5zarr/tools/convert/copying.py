@@ -19,7 +19,6 @@ from dataclasses import dataclass
 from functools import partial
 from heapq import merge
 from itertools import groupby, product
-from operator import add, lt
 from typing import ClassVar, override
 
 import numpy as np
@@ -36,7 +35,7 @@ from n5zarr.codecs.shard import check_no_shard
 from n5zarr.errors import ErrorsAt, N5Error
 from n5zarr.format.grid import block_path
 from n5zarr.format.order import N5Tuple
-from n5zarr.images.source import ArraySource, N5Blocks
+from n5zarr.images.source import ArraySource, N5Blocks, read_blocks
 from n5zarr.images.zarr_documents import read_chunks
 from n5zarr.rooms import Door
 from n5zarr.tools.convert.copies import (
@@ -194,14 +193,12 @@ class ShardCopy(ChunkCopy):
 
     def _shard(self, position: tuple[int, ...]) -> BufferLike | None:
         chunks, shape = self.source.chunks, self.source.shape
-        per_unit = [u // c for u, c in zip(self.target.unit, chunks, strict=True)]
-        n_chunks = [-(-n // c) for n, c in zip(shape, chunks, strict=True)]
-        first = [p * n for p, n in zip(position, per_unit, strict=True)]
-        inner = [tuple(map(add, first, each)) for each in product(*map(range, per_unit))]
-        # shards may extend beyond the array
-        inside = [p for p in inner if all(map(lt, p, n_chunks))]
+        each = zip(position, self.target.unit, chunks, shape, strict=True)
+        # first chunk, the one behind the last, and that of the array: shards may extend beyond it
+        ends = [(p * (u // c), (p + 1) * (u // c), -(-n // c)) for p, u, c, n in each]
+        inside = list(product(*(range(first, min(stop, end)) for first, stop, end in ends)))
         values = dict(zip(inside, super().read(inside), strict=True))
-        return join_shard([values.get(p) for p in inner])
+        return join_shard(list(map(values.get, product(*(range(*each[:2]) for each in ends)))))
 
 
 @dataclass(frozen=True, eq=False)
@@ -289,8 +286,8 @@ class BlockCopy(ArrayCopy):
 
     @override
     def copy(self, part: Sequence[N5Tuple]) -> Copied:
-        source, target = self._folders
-        values = zip(part, source.read(map(block_path, part)), strict=True)
+        _, target = self._folders
+        values = zip(part, read_blocks([(self.blocks, p) for p in part]), strict=True)
         stored = [(block_path(p), self._written(p, v)) for p, v in values if v is not None]
         return Copied(len(stored), target.write(stored))
 

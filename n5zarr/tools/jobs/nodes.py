@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import batched
 from operator import ge
 from pathlib import Path
@@ -24,7 +24,6 @@ from n5zarr.format.grid import block_path
 from n5zarr.format.order import N5Tuple, to_c
 from n5zarr.format.path import join
 from n5zarr.images.source import ArraySource
-from n5zarr.rooms import Door
 from n5zarr.storage.interface import Storage
 from n5zarr.storage.place import Place
 from n5zarr.storage.requests import Ends, Steps, request_each
@@ -124,31 +123,6 @@ def block_tasks(store: N5Store, path: str, view: DatasetView, n: int) -> Iterato
         n_blocks += len(positions)
         yield BlockTask(path, view, positions)
     _log.info("%s: /%s: %d blocks", store, path, n_blocks)
-
-
-_READ_ENDS: Door[
-    Callable[[str, Sequence[N5Tuple], int, int], list[tuple[int, bytes, bytes] | None]]
-] = Door("speed", "ends of files")
-
-
-def ends_of_blocks(
-    store: N5Store, path: str, positions: Sequence[N5Tuple], first: int, last: int
-) -> list[tuple[int, bytes, bytes] | None]:
-    """Read both ends of local files of blocks together, in a third of the time of requests.
-
-    Returns
-    -------
-    list
-        The answers of :class:`~n5zarr.storage.requests.Ends`; None of a file that takes a request.
-    """
-    root = store.storage.root
-    if root is None:
-        return [None] * len(positions)
-    directory = f"{root}/{join(path, '')}"
-    read_ends = _READ_ENDS.found()
-    if read_ends is None:
-        return [None] * len(positions)
-    return read_ends(directory, positions, first, last)
 
 
 def for_reading[T](values: T) -> T:

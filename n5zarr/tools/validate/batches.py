@@ -23,13 +23,13 @@ from n5zarr.format.data_type import DataType
 from n5zarr.format.grid import block_path
 from n5zarr.format.order import N5Tuple, to_c, to_n5
 from n5zarr.format.path import join
+from n5zarr.images.source import ends_of_blocks
 from n5zarr.storage.asking_once import asking_once
 from n5zarr.storage.requests import Get, read_each, request_each
 from n5zarr.store.n5_store import N5Store
 from n5zarr.tools.jobs.nodes import (
     ENDS,
     EdgeForm,
-    ends_of_blocks,
     form_of,
     has_values_outside,
     read_ends,

@@ -18,10 +18,11 @@ from n5zarr.errors import ErrorsAt, N5BlockError, N5Error, N5UnsupportedError
 from n5zarr.format.grid import block_path
 from n5zarr.format.order import N5Tuple
 from n5zarr.format.path import join
+from n5zarr.images.source import ends_of_blocks
 from n5zarr.storage.requests import Ends, Get, Steps, Work
 from n5zarr.storage.url import is_chain
 from n5zarr.store.n5_store import N5Store
-from n5zarr.tools.jobs.nodes import BlockTask, block_tasks, ends_of_blocks
+from n5zarr.tools.jobs.nodes import BlockTask, block_tasks
 from n5zarr.tools.jobs.run import RunOptions
 from n5zarr.tools.virtualize.layout import VirtualArray, VirtualMember
 from n5zarr.zarr_view.chunks import (
