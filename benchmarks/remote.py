@@ -2,10 +2,12 @@
 
 A small S3 server of its own process answers each GET after some time. The same array is there as
 N5 and, key by key, as Zarr v3 with the same codecs; each is read through fsspec and through
-obstore, whole and in boxes, in turn; every result is compared with the source. Beside them stands
-what obstore and tensorstore need for the bytes of the blocks alone, without decoding them.
+obstore, whole, in boxes, in planes along each axis and at scattered points, in turn; every result
+is compared with the source. Beside them stands what obstore and tensorstore need for the bytes of
+the blocks alone, without decoding them.
 
-``uv run --group bench python -m benchmarks.remote [--latency MS ...] [--rounds N] [--edge N]``
+``uv run --group bench python -m benchmarks.remote [--latency MS ...] [--rounds N] [--edge N]
+[--only NAME ...]``
 """
 
 from __future__ import annotations
@@ -99,28 +101,41 @@ def fetchers(objects: dict[str, Any], edge: int) -> dict[str, Reader]:
     shape = (EDGE_OF_BLOCK,) * 3
     pool = ThreadPoolExecutor(64)
 
-    def keys(box: tuple[slice, ...]) -> list[str]:
-        places = Box.of(box, (edge,) * 3)
-        assert places is not None
-        return ["/".join(map(str, place[::-1])) for place in product(*places.places(shape))]
+    def keys(selection: tuple[Any, ...]) -> list[str]:
+        if isinstance(selection[0], np.ndarray):
+            places = set(zip(*(each // EDGE_OF_BLOCK for each in selection), strict=True))
+        else:
+            box = Box.of(selection, (edge,) * 3)
+            places = set() if box is None else set(product(*box.places(shape)))
+        return ["/".join(map(str, place[::-1])) for place in places]
 
-    def obstore_alone(box: tuple[slice, ...]) -> Any:
-        return list(pool.map(lambda key: obstore.get(store, key).bytes(), keys(box)))
+    def obstore_alone(selection: tuple[Any, ...]) -> Any:
+        return list(pool.map(lambda key: obstore.get(store, key).bytes(), keys(selection)))
 
-    def tensorstore_alone(box: tuple[slice, ...]) -> Any:
-        found = [future.result() for future in [kvstore.read(key) for key in keys(box)]]
+    def tensorstore_alone(selection: tuple[Any, ...]) -> Any:
+        found = [future.result() for future in [kvstore.read(key) for key in keys(selection)]]
         assert all(each.state == "value" for each in found)
         return found
 
     return {"obstore, bytes": obstore_alone, "tensorstore, bytes": tensorstore_alone}
 
 
-def compare(folder: Path, latency: float, edge: int, rounds: int) -> None:
-    """Print the speed of each tool, with a server of this latency in milliseconds."""
-    wanted: dict[str, list[tuple[slice, ...]]] = {
+def selections_of(edge: int) -> dict[str, list[tuple[Any, ...]]]:
+    """Return what is read: the volume, boxes of 100^3, planes, and 20 points in each of 5 calls."""
+    rng, at = np.random.default_rng(3), slice(edge // 3, edge // 3 + 1)
+    planes = [tuple(at if i == axis else slice(None) for i in range(3)) for axis in range(3)]
+    points = [tuple(rng.integers(0, edge, 20) for _ in range(3)) for _ in range(5)]
+    return {
         "whole": [(slice(None),) * 3],
-        "boxes": boxes(edge),
+        "boxes": [*boxes(edge)],
+        "planes": [*planes],
+        "points": [*points],
     }
+
+
+def compare(folder: Path, latency: float, edge: int, rounds: int, names: list[str]) -> None:
+    """Print the speed of each tool, with a server of this latency in milliseconds."""
+    wanted = {name: found for name, found in selections_of(edge).items() if name in names}
     source = volume("uint8", edge)
     with s3_server(folder, latency) as options:
         for compression in COMPRESSIONS:
@@ -133,12 +148,12 @@ def compare(folder: Path, latency: float, edge: int, rounds: int) -> None:
             tools = readers(options, *TOOLS)
             for task, selections in wanted.items():
                 for tool, read in tools.items():
-                    for box in selections:
-                        assert np.array_equal(read(box), source[box]), (tool, task)
+                    for selection in selections:
+                        assert np.array_equal(read(selection), source[selection]), (tool, task)
                 all_tools = tools | fetchers(options["obstore"], edge)
                 tasks = {t: partial(read_all, read, selections) for t, read in all_tools.items()}
                 seconds = measure(tasks, rounds)
-                n_bytes = sum(source[box].nbytes for box in selections)
+                n_bytes = sum(source[selection].nbytes for selection in selections)
                 speed = [f"{n_bytes / s / 1e6:.3g}" for s in seconds.values()]
                 cells = " | ".join([f"{latency:g}", compression, task, *speed])
                 print(f"| {cells} |", flush=True)
@@ -149,6 +164,8 @@ def main() -> None:
     parser.add_argument("--latency", type=float, nargs="+", default=[1, 20, 100], help="ms")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--edge", type=int, default=384)
+    names = list(selections_of(EDGE_OF_BLOCK))
+    parser.add_argument("--only", nargs="+", choices=names, default=names)
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         Path(folder, "lab").mkdir()
@@ -157,7 +174,7 @@ def main() -> None:
         print(f"| {' | '.join(columns)} |")
         print(f"|{'---|' * len(columns)}")
         for latency in options.latency:
-            compare(Path(folder), latency, options.edge, options.rounds)
+            compare(Path(folder), latency, options.edge, options.rounds, options.only)
 
 
 if __name__ == "__main__":
