@@ -50,15 +50,13 @@ class GzipCodec(Codec[Gzip]):
         Level 0 stores uncompressed, level 9 is libdeflate's level of the smallest size; for the
         levels between them see the module.
         """
-        level = _DEFAULT_LEVEL if compression.level < 0 else compression.level
-        if 0 < level < _SMALLEST:
+        level = level_of_libdeflate(compression.level, memoryview(data).nbytes)
+        if level < 0:
             container = igzip_lib.COMP_ZLIB if compression.use_zlib else igzip_lib.COMP_GZIP
             fast = _if_hardly_compressed(memoryview(data), container, item_size)
             if fast is not None:
                 return fast
-        if level == _SMALLEST:
-            level = _SMALLEST_OF_LIBDEFLATE
-        return _deflated(data, level, use_zlib=compression.use_zlib)
+        return _deflated(data, abs(level), use_zlib=compression.use_zlib)
 
     def decompress(self, payload: memoryview, n_bytes: int, compression: Gzip) -> BufferLike:
         """Inflate the first ``n_bytes``: by libdeflate in one call if possible, else by zlib."""
@@ -128,6 +126,15 @@ class GzipCodec(Codec[Gzip]):
         return {"type": "gzip", "useZlib": codec == "zlib", "level": level}
 
 
+def level_of_libdeflate(level: int, n_bytes: int) -> int:
+    """Return the level at which libdeflate compresses; below 0 where ISA-L may do better.
+
+    For few data ISA-L's result depends on uninitialized memory.
+    """
+    level = {-1: _DEFAULT_LEVEL, _SMALLEST: _SMALLEST_OF_LIBDEFLATE}.get(level, level)
+    return -level if n_bytes >= _SAMPLE and level < _SMALLEST else level
+
+
 def _deflated(data: BufferLike, level: int, *, use_zlib: bool) -> bytearray:
     packed: bytearray = (deflate.zlib_compress if use_zlib else deflate.gzip_compress)(data, level)
     return packed
@@ -145,8 +152,6 @@ def _at_once(payload: memoryview, n_bytes: int, *, use_zlib: bool) -> bytearray 
 
 def _if_hardly_compressed(data: memoryview, container: int, item_size: int) -> bytes | None:
     """Compress with ISA-L; None if the data, or a sample of them, compress well."""
-    if data.nbytes < _SAMPLE:  # for less data ISA-L's result depends on uninitialized memory
-        return None
     if data.nbytes > 2 * _SAMPLE:
         sample = _middle(data, _SAMPLE)
         if len(igzip_lib.compress(sample, 2, container)) < _HARDLY * _SAMPLE or _has_repeats(data):

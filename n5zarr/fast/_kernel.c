@@ -27,6 +27,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdint.h>
@@ -39,7 +40,6 @@
 #include <time.h>
 #include <unistd.h>
 #ifdef __linux__
-#include <sched.h>
 #include <sys/syscall.h>
 #endif
 
@@ -75,6 +75,10 @@ typedef struct {
     void (*inflate_free)(void *);
     int (*gunzip)(void *, const void *, size_t, void *, size_t, size_t *, size_t *);
     int (*inflate)(void *, const void *, size_t, void *, size_t, size_t *, size_t *);
+    void *(*deflate_new)(int);
+    void (*deflate_free)(void *);
+    size_t (*gzip)(void *, const void *, size_t, void *, size_t);
+    size_t (*deflate)(void *, const void *, size_t, void *, size_t);
     void *(*zstd_new)(void);
     size_t (*zstd_free)(void *);
     size_t (*zstd_decompress)(void *, void *, size_t, const void *, size_t);
@@ -574,8 +578,8 @@ typedef struct {
     char *stored, *elements; /* memory for a file and for the elements of a block */
     int64_t n_stored, n_elements; /* bytes of these */
     PyObject *stored_owner, *elements_owner;
-    void *inflater, *unzstd, *zstd;
-    PyObject *decompress, *compress; /* the Python codec, for kind OTHER */
+    void *inflater, *deflater, *unzstd, *zstd;
+    PyObject *decompress, *compress; /* the Python codec, for kind OTHER, and where it chooses */
     PyThreadState *thread;
     int has_raised;
     /* writing */
@@ -1603,6 +1607,16 @@ static int write_block(Box *box, Block *block, int64_t index)
     switch (box->kind) {
     case RAW:
         return write_file(box, block, index, box->elements, n);
+    case GZIP:
+    case ZLIB:
+        if (box->level < 0) /* the Python codec chooses how, from the elements */
+            return write_python(box, block, index);
+        if (!box->deflater)
+            box->deflater = library->deflate_new(box->level);
+        n = !box->deflater ? 0
+            : (int64_t)(box->kind == GZIP ? library->gzip : library->deflate)(
+                  box->deflater, box->elements, (size_t)n, box->stored, (size_t)box->n_stored);
+        return n > 0 ? write_file(box, block, index, box->stored, n) : LEFT;
     case ZSTD:
         n = (int64_t)library->zstd_compress(box->zstd, box->stored, (size_t)box->n_stored,
                                            box->elements, (size_t)n, box->level);
@@ -1818,9 +1832,9 @@ static int check_box(Box *box, int has_boxes, const char *fill, Py_ssize_t n_fil
 /* Check all that this file relies on, of what Python has passed; see the top. */
 static int check_arguments(const Box *box, int to_write, int has_boxes, const Py_buffer *taken)
 {
-    if (taken->len != 8 || (uintptr_t)taken->buf % _Alignof(_Atomic int64_t) != 0
+    if (taken->len != 16 || (uintptr_t)taken->buf % _Alignof(_Atomic int64_t) != 0
         || number_at(taken, 0) < 0)
-        return refuse("taken: expected one aligned number >= 0, got %zd bytes", taken->len);
+        return refuse("taken: expected two aligned numbers >= 0, got %zd bytes", taken->len);
     if (box->durability < 0 || box->durability >= N_DURABILITIES)
         return refuse("durability: expected 0 to %d, got %d", N_DURABILITIES - 1, box->durability);
     if (to_write && (strlen(box->unique) != UNIQUE
@@ -2108,9 +2122,12 @@ static int open_libraries(Box *box, int to_write)
     const Library *library = box->library;
     switch (box->kind) {
     case GZIP:
-    case ZLIB: /* the Python codec writes */
+    case ZLIB:
         if (!library->inflate_new || !library->inflate_free || !library->gunzip
             || !library->inflate)
+            return 0;
+        if (to_write && (!library->deflate_new || !library->deflate_free || !library->gzip
+                         || !library->deflate))
             return 0;
         box->inflater = library->inflate_new();
         return box->inflater != NULL;
@@ -2139,6 +2156,8 @@ static void close_libraries(const Box *box)
     const Library *library = box->library;
     if (box->inflater)
         library->inflate_free(box->inflater);
+    if (box->deflater)
+        library->deflate_free(box->deflater);
     if (box->unzstd)
         keep_unzstd(library, box->unzstd);
     if (box->zstd)
@@ -2318,6 +2337,14 @@ static void end_work(int processor) { (void)processor; }
 static void move_away(void) {}
 #endif
 
+/* Let the threads begin that have been asked for help, as they wake behind the one that asks; `asked`
+ * tells of them once. */
+static void give_way(const Py_buffer *taken)
+{
+    if (atomic_exchange((_Atomic int64_t *)taken->buf + 1, 0))
+        sched_yield();
+}
+
 static PyObject *spread(PyObject *Py_UNUSED(self), PyObject *Py_UNUSED(none))
 {
     move_away();
@@ -2338,6 +2365,7 @@ static int do_all(Given *given, PyObject *left)
     int failed = 0;
     box->thread = PyEval_SaveThread();
     const int processor = begin_work();
+    give_way(&given->taken);
     int is_able = open_libraries(box, to_write);
     box->directory = open(given->directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (box->directory < 0 && (to_write || !is_missing(errno)))

@@ -26,6 +26,7 @@ from n5zarr.arrays.box import BatchBox, Box, Groups
 from n5zarr.arrays.open_dataset import SMALL_BLOCK, OpenDataset
 from n5zarr.codecs.buffers import REUSED, Scratch, scratch
 from n5zarr.codecs.compress import codec_of, decompress_reused
+from n5zarr.codecs.gzip import level_of_libdeflate
 from n5zarr.errors import N5Error
 from n5zarr.fast.cells import Cells
 from n5zarr.fast.native import load_kernel
@@ -273,8 +274,11 @@ def write_box(
     codec = codec_of(compression)
     pack = _or_none(partial(codec.compress, compression=compression, item_size=item_size))
     match codec.within_limits(compression, item_size):
-        case Zstd(level=level):
-            parameters: tuple[int, int, int, str] = (level, 0, 0, "")
+        case Gzip(level=level) | Zstd(level=level):
+            parameters: tuple[int, int, int, str] = (
+                level_of_libdeflate(level, n_bytes) if isinstance(compression, Gzip) else level,
+                *(0, 0, ""),
+            )
         case Blosc(clevel=level, shuffle=shuffle, block_size=block_size, cname=cname):
             parameters = (level, shuffle, block_size, cname)
         case _:
@@ -389,7 +393,10 @@ def _on_threads(  # noqa: PLR0913 - what the three functions of the kernel need
     """
     compression = dataset.view.dataset.compression
     n_stored, directory = sizes[0] + len(dataset.view.full_header), os.fsencode(dataset.directory)
-    taken = packed("q", (0,))
+    if n_blocks * n_bytes < _WORTH_THREADS:  # asking for the number of cores takes longer
+        n_workers = 1
+    # the blocks that threads have claimed, and whether there are such threads
+    taken = packed("q", (0, n_blocks > 1 and n_workers != 1))
 
     def work() -> list[N5Tuple]:
         with scratch() as memory:
@@ -412,7 +419,5 @@ def _on_threads(  # noqa: PLR0913 - what the three functions of the kernel need
     def stop() -> None:
         taken[0] = n_blocks
 
-    if n_blocks * n_bytes < _WORTH_THREADS:  # asking for the number of cores takes longer
-        n_workers = 1
     work_together(take, min(max_workers() if n_workers is None else n_workers, n_blocks), stop)
     return sorted(left, key=lambda position: position[::-1])  # in whatever order they were claimed

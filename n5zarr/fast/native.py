@@ -24,6 +24,10 @@ _FUNCTIONS = {
         "libdeflate_free_decompressor",
         "libdeflate_gzip_decompress_ex",
         "libdeflate_zlib_decompress_ex",
+        "libdeflate_alloc_compressor",
+        "libdeflate_free_compressor",
+        "libdeflate_gzip_compress",
+        "libdeflate_zlib_compress",
     ),
     (_ZSTD, "numcodecs.zstd"): (
         "ZSTD_createDCtx",

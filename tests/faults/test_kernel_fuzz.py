@@ -153,7 +153,7 @@ def random_arguments(rng: random.Random, root: Path, target: Any) -> list[Any]:
     """Return arguments that fit the dataset of a random kind, up to two of them changed."""
     kind = rng.randrange(5)
     geometry = np.array([3, 4, 8, 6, 0, 0, 1, 1], "i8")
-    sizes = {"stored": 300, "elements": 24, "fill": 2, "taken": 1}
+    sizes = {"stored": 300, "elements": 24, "fill": 2, "taken": 2}
     array = target.T
     for _ in range(rng.randrange(3)):
         match rng.randrange(4):
