@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import glob
 import re
+import weakref
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -117,13 +118,10 @@ class _Values:
 
 @lru_cache(maxsize=64)
 def _array(values: _Values) -> AnyArray:
-    tifffile = _tifffile()
-    if values.number is None:
-        store = tifffile.imread(values.file, aszarr=True)
-    else:
-        store = tifffile.imread(values.file, aszarr=True, series=values.number, level=values.level)
-    array = zarr.open(store, mode="r")
-    assert isinstance(array, zarr.Array)  # noqa: S101 - one level
+    which = {} if values.number is None else {"series": values.number, "level": values.level}
+    store = _tifffile().imread(values.file, aszarr=True, **which)
+    array = zarr.open_array(store, mode="r")
+    weakref.finalize(array, store.close)
     return array
 
 

@@ -6,6 +6,7 @@ Axes of HDF5: "HDF5 Dimension Scales Specification" and netCDF's ``units``; lazy
 
 from __future__ import annotations
 
+import gc
 import json
 import zipfile
 from typing import TYPE_CHECKING, Any
@@ -13,11 +14,13 @@ from typing import TYPE_CHECKING, Any
 import h5py
 import numpy as np
 import pytest
+import tifffile
 import zarr
 from zarr.storage import ZipStore
 
 import n5zarr
 from n5zarr.errors import N5FormatError, N5UnrepresentableError
+from n5zarr.other_sources.tiff import _array
 from tests.command import printed
 
 if TYPE_CHECKING:
@@ -210,3 +213,13 @@ def test_a_folder_with_the_name_of_a_file_is_no_file(tmp_path: Path, end: str) -
     n5zarr.convert(folder, tmp_path / "b.n5")
     written = n5zarr.open_array(tmp_path / "b.n5", path="d", mode="r")
     np.testing.assert_array_equal(written[...], np.arange(5))
+
+
+def test_a_file_is_closed_when_nothing_reads_it_any_more(tmp_path: Path) -> None:
+    values = np.arange(385, dtype="u2").reshape(5, 7, 11)
+    tifffile.imwrite(tmp_path / "a.tif", values)
+    n5zarr.convert(tmp_path / "a.tif", tmp_path / "a.n5")
+    _array.cache_clear()  # as the 65th image does
+    gc.collect()  # an open file would be a warning
+    copy: Any = n5zarr.open(tmp_path / "a.n5")
+    np.testing.assert_array_equal(copy[...], values)
