@@ -583,7 +583,7 @@ typedef struct {
     PyThreadState *thread;
     int has_raised;
     /* writing */
-    int keep_empty, durability, level, shuffle;
+    int to_write, keep_empty, durability, level, shuffle;
     long long blosc_block;
     const char *cname, *unique;
     const Cells *cells; /* the array has one element for each cell of what is wanted; NULL: for each
@@ -719,9 +719,11 @@ static int parse_header(const Box *box, Block *block, const char *header)
     if (big_endian(header) != (uint32_t)box->ndim) /* mode 0, number of dimensions */
         return 0;
     for (int d = 0; d < box->ndim; d++) {
+        int may_grow = box->to_write && d == box->ndim - 1;
         shape[d] = big_endian(header + 4 + 4 * d);
         is_full &= shape[d] == box->block[d];
-        is_extent &= shape[d] == block->extent[d];
+        is_extent &= shape[d] == block->extent[d]
+                     || (may_grow && shape[d] > 0 && shape[d] < block->extent[d]);
     }
     if (!is_full && !is_extent)
         return 0;
@@ -733,7 +735,7 @@ static void put_header(const Box *box, const Block *block, char *header)
 {
     uint32_t words[1 + MAX_NDIM] = {(uint32_t)box->ndim};
     for (int d = 0; d < box->ndim; d++)
-        words[1 + d] = (uint32_t)block->extent[d];
+        words[1 + d] = (uint32_t)block->shape[d];
     for (int k = 0; k <= box->ndim; k++)
         for (int b = 0; b < 4; b++)
             header[4 * k + b] = (char)(words[k] >> (24 - 8 * b));
@@ -1317,7 +1319,7 @@ static int hold(const Box *box, Block *block)
  * signal handler that writes the same block. */
 static int calls_python(const Box *box)
 {
-    return box->kind == GZIP || box->kind == ZLIB || box->kind == OTHER;
+    return box->kind == OTHER || ((box->kind == GZIP || box->kind == ZLIB) && box->level < 0);
 }
 
 /* Open the file of a block to change it; a link is left to Python, which keeps it, and so is what is
@@ -1578,25 +1580,32 @@ static int write_block(Box *box, Block *block, int64_t index)
 {
     const Library *library = box->library;
     static const int64_t none[MAX_NDIM] = {0};
+    const int last = box->ndim - 1;
+    const int64_t *shape = block->extent; /* of what is written */
     int64_t size = box->item;
     for (int d = 0; d < box->ndim; d++)
         size *= block->extent[d];
     if (size > box->n_elements)
         return LEFT;
     if (!block->is_whole) { /* the elements beside the wanted part are kept */
+        int64_t missing[MAX_NDIM], n_old = 0;
         int result = read_old(box, block);
         if (result == LEFT)
             return LEFT;
-        if (result == DONE)
+        memcpy(missing, shape, sizeof missing);
+        if (result == DONE) { /* its shape is the extent or full-size, see `parse_header` */
+            n_old = block->n_bytes;
+            missing[last] -= block->shape[last]; /* the array has grown along its slowest axis */
             for (int d = 0; d < box->ndim; d++)
-                if (block->shape[d] != block->extent[d])
-                    return LEFT;
-        set_shape(box, block, block->extent);
-        if (result == MISSING)
-            copy_box(box->elements, block->stride, box->fill, none, block->extent, box->ndim,
+                if (block->shape[d] > block->extent[d])
+                    shape = box->block; /* it stays full-size */
+        }
+        set_shape(box, block, shape);
+        if (missing[last] > 0 && shape == block->extent)
+            copy_box(box->elements + n_old, block->stride, box->fill, none, missing, box->ndim,
                      box->item, 0);
     }
-    set_shape(box, block, block->extent);
+    set_shape(box, block, shape);
     char *to = box->elements + wanted_offset(box, block);
     int64_t stride[MAX_NDIM];
     strides_of_wanted(box, block, stride);
@@ -1765,10 +1774,10 @@ static int check_elements(const Box *box, int64_t n_bytes)
 }
 
 /* Check that `stored` and `elements` hold the largest block. */
-static int check_memory(const Box *box, int to_write, int reads_whole)
+static int check_memory(const Box *box, int reads_whole)
 {
     int64_t n_stored = box->n_full, n_elements = box->n_full;
-    if (to_write) {
+    if (box->to_write) {
         n_stored += BLOSC_HEADER; /* of what blosc does not compress */
     } else if (box->kind == RAW && !reads_whole) {
         n_elements = 0; /* see `read_raw` */
@@ -1830,17 +1839,17 @@ static int check_box(Box *box, int has_boxes, const char *fill, Py_ssize_t n_fil
 }
 
 /* Check all that this file relies on, of what Python has passed; see the top. */
-static int check_arguments(const Box *box, int to_write, int has_boxes, const Py_buffer *taken)
+static int check_arguments(const Box *box, int has_boxes, const Py_buffer *taken)
 {
     if (taken->len != 16 || (uintptr_t)taken->buf % _Alignof(_Atomic int64_t) != 0
         || number_at(taken, 0) < 0)
         return refuse("taken: expected two aligned numbers >= 0, got %zd bytes", taken->len);
     if (box->durability < 0 || box->durability >= N_DURABILITIES)
         return refuse("durability: expected 0 to %d, got %d", N_DURABILITIES - 1, box->durability);
-    if (to_write && (strlen(box->unique) != UNIQUE
+    if (box->to_write && (strlen(box->unique) != UNIQUE
                      || strspn(box->unique, "0123456789abcdef") != UNIQUE))
         return refuse("unique: expected %d hexadecimal digits, got '%s'", (int)UNIQUE, box->unique);
-    return check_memory(box, to_write, has_boxes || box->cells);
+    return check_memory(box, has_boxes || box->cells);
 }
 
 /* Check the cells of an array, which has been checked. */
@@ -2117,7 +2126,7 @@ static int add_position(PyObject *left, const Box *box, const Block *block)
 }
 
 /* Make the decoders and encoders of a box; 0 where a library is missing, or memory. */
-static int open_libraries(Box *box, int to_write)
+static int open_libraries(Box *box)
 {
     const Library *library = box->library;
     switch (box->kind) {
@@ -2126,7 +2135,7 @@ static int open_libraries(Box *box, int to_write)
         if (!library->inflate_new || !library->inflate_free || !library->gunzip
             || !library->inflate)
             return 0;
-        if (to_write && (!library->deflate_new || !library->deflate_free || !library->gzip
+        if (box->to_write && (!library->deflate_new || !library->deflate_free || !library->gzip
                          || !library->deflate))
             return 0;
         box->inflater = library->inflate_new();
@@ -2135,7 +2144,7 @@ static int open_libraries(Box *box, int to_write)
         if (!library->zstd_new || !library->zstd_free || !library->zstd_decompress)
             return 0;
         box->unzstd = take_unzstd(library);
-        if (!to_write)
+        if (!box->to_write)
             return box->unzstd != NULL;
         if (!library->zstd_writer_new || !library->zstd_writer_free || !library->zstd_compress)
             return 0;
@@ -2144,7 +2153,7 @@ static int open_libraries(Box *box, int to_write)
     case BLOSC:
         if (!library->blosc_decompress)
             return 0;
-        return !to_write || (library->blosc_compress && box->blosc_block >= 0
+        return !box->to_write || (library->blosc_compress && box->blosc_block >= 0
                              && box->blosc_block <= INT32_MAX);
     default:
         return 1;
@@ -2207,6 +2216,7 @@ static int parse_arguments(Given *given, PyObject *args)
         return refuse("expected 11 arguments, got 10");
     switch (given->task) {
     case WRITE:
+        box->to_write = 1;
         return PyArg_ParseTuple(more, "OiiiiLss", &box->compress, &box->keep_empty,
                                 &box->durability, &box->level, &box->shuffle, &box->blosc_block,
                                 &box->cname, &box->unique);
@@ -2223,7 +2233,7 @@ static int take_views(Given *given)
     Box *box = &given->box;
     Boxes *boxes = &given->boxes;
     PyObject **many = given->many;
-    int flags = PyBUF_STRIDES | PyBUF_FORMAT | (given->task == WRITE ? 0 : PyBUF_WRITABLE);
+    int flags = PyBUF_STRIDES | PyBUF_FORMAT | (box->to_write ? 0 : PyBUF_WRITABLE);
     if (!get_numbers(given->geometry_owner, &given->geometry, "geometry", "lq", 8, 0)
         || PyObject_GetBuffer(given->array_owner, &given->array, flags) != 0
         || !get_numbers(given->taken_owner, &given->taken, "taken", "lq", 8, PyBUF_WRITABLE)
@@ -2268,7 +2278,7 @@ static int check_views(Given *given)
         box->cells = &given->cells;
     }
     return check_box(box, has_boxes, given->fill, given->n_fill, &given->geometry, &given->array)
-           && check_arguments(box, given->task == WRITE, has_boxes, &given->taken)
+           && check_arguments(box, has_boxes, &given->taken)
            && check_apart(&given->array, &given->taken, &given->stored, &given->elements,
                           &given->whole)
            && (!has_boxes || check_boxes(box, &given->boxes, &given->array, &given->whole));
@@ -2358,7 +2368,6 @@ static PyObject *spread(PyObject *Py_UNUSED(self), PyObject *Py_UNUSED(none))
 static int do_all(Given *given, PyObject *left)
 {
     Box *box = &given->box;
-    const int to_write = given->task == WRITE;
     _Atomic int64_t *counter = given->taken.buf;
     const int64_t n_claims = given->task == READ ? n_claimed(box) : 1;
     struct timespec last;
@@ -2366,9 +2375,9 @@ static int do_all(Given *given, PyObject *left)
     box->thread = PyEval_SaveThread();
     const int processor = begin_work();
     give_way(&given->taken);
-    int is_able = open_libraries(box, to_write);
+    int is_able = open_libraries(box);
     box->directory = open(given->directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (box->directory < 0 && (to_write || !is_missing(errno)))
+    if (box->directory < 0 && (box->to_write || !is_missing(errno)))
         is_able = 0;
     clock_gettime(CLOCK_MONOTONIC, &last);
     int64_t index = 0, n_left = 0; /* of the blocks that this thread has claimed */
@@ -2472,7 +2481,7 @@ static PyObject *put_block(PyObject *Py_UNUSED(self), PyObject *args)
     if (block.is_inside && is_missing_block) {
         fill_part(&box, &block);
         result = DONE;
-    } else if (block.is_inside && open_libraries(&box, 0)) {
+    } else if (block.is_inside && open_libraries(&box)) {
         result = decode_stored(&box, &block, stored.len, NULL);
     }
     close_libraries(&box);

@@ -177,10 +177,11 @@ class BlockWriter:
             with ErrorsAt(partial(self.dataset.where, position)):
                 extent = self._extent_now(position, old)
                 now = (*others, is_complete and extent == known)
-                stored = None if old is None else decoded(old)
-                chunk = merged(now, self.value, drop_axes, stored)
+                chunk = merged(now, self.value, drop_axes, None if old is None else decoded(old))
                 if chunk is None:
                     return None
+                if old is not None and not now[-1] and old.startswith(self._view.full_header):
+                    extent = attributes.block_size  # what is behind the end of the array stays
                 block = pad_or_truncate(self._presented(chunk.as_numpy_array()), to_c(extent))
                 return b"".join(encode_parts(block, data_type, compression))
 
