@@ -162,12 +162,11 @@ class BlockWriter:
         position = self.dataset.position(item[0].path)
         known = self.dataset.extent(position)
         attributes = self._attributes
-        data_type, compression = attributes.data_type, attributes.compression
 
         def decoded(old: bytes) -> NDBuffer:
             block = decode_full(
-                memoryview(old), attributes.block_size, self._view.data_type, compression,
-                fill_value_of(item[1]),
+                memoryview(old), attributes.block_size, self._view.data_type,
+                attributes.compression, fill_value_of(item[1]),
             )  # fmt: skip
             return cpu.NDBuffer(self._presented(block))
 
@@ -180,10 +179,11 @@ class BlockWriter:
                 chunk = merged(now, self.value, drop_axes, None if old is None else decoded(old))
                 if chunk is None:
                     return None
-                if old is not None and not now[-1] and old.startswith(self._view.full_header):
-                    extent = attributes.block_size  # what is behind the end of the array stays
-                block = pad_or_truncate(self._presented(chunk.as_numpy_array()), to_c(extent))
-                return b"".join(encode_parts(block, data_type, compression))
+                # what a full-size block has behind the end of the array stays
+                is_full = old is not None and old.startswith(self._view.full_header)
+                size = attributes.block_size if is_full and not now[-1] else extent
+                block = pad_or_truncate(self._presented(chunk.as_numpy_array()), to_c(size))
+                return b"".join(encode_parts(block, attributes.data_type, attributes.compression))
 
         return change
 
