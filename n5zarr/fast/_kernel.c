@@ -2,10 +2,11 @@
  * box from local files, or one block whose bytes come from anywhere else.
  *
  * This file handles the ordinary block only: a file that opens, a header of mode 0 with the shape
- * of a full-size block or of one truncated to the extent of the dataset, a payload that decodes to
- * exactly the size that the header gives. Any other block is left to Python: `read_box` and its like
- * return its grid position, `put_block` returns False, and fast/batches.py handles the block
- * again, or raises an error that says what is wrong.
+ * of a full-size block or of one truncated to the extent of the dataset (to an earlier one along the
+ * slowest axis, if a part of the block is written), a payload that decodes to exactly the size that
+ * the header gives. Any other block is left to Python: `read_box` and its like return its grid
+ * position, `put_block` returns False, and fast/batches.py handles the block again, or raises an
+ * error that says what is wrong.
  *
  * This file has no decompressor. It calls those of the libraries that the Python codecs use,
  * through the addresses that fast/native.py gives to `use`. Without the addresses of its library,
@@ -1846,8 +1847,9 @@ static int check_arguments(const Box *box, int has_boxes, const Py_buffer *taken
         return refuse("taken: expected two aligned numbers >= 0, got %zd bytes", taken->len);
     if (box->durability < 0 || box->durability >= N_DURABILITIES)
         return refuse("durability: expected 0 to %d, got %d", N_DURABILITIES - 1, box->durability);
-    if (box->to_write && (strlen(box->unique) != UNIQUE
-                     || strspn(box->unique, "0123456789abcdef") != UNIQUE))
+    if (box->to_write
+        && (strlen(box->unique) != UNIQUE
+            || strspn(box->unique, "0123456789abcdef") != UNIQUE))
         return refuse("unique: expected %d hexadecimal digits, got '%s'", (int)UNIQUE, box->unique);
     return check_memory(box, has_boxes || box->cells);
 }
@@ -2135,8 +2137,9 @@ static int open_libraries(Box *box)
         if (!library->inflate_new || !library->inflate_free || !library->gunzip
             || !library->inflate)
             return 0;
-        if (box->to_write && (!library->deflate_new || !library->deflate_free || !library->gzip
-                         || !library->deflate))
+        if (box->to_write
+            && (!library->deflate_new || !library->deflate_free || !library->gzip
+                || !library->deflate))
             return 0;
         box->inflater = library->inflate_new();
         return box->inflater != NULL;
@@ -2153,8 +2156,9 @@ static int open_libraries(Box *box)
     case BLOSC:
         if (!library->blosc_decompress)
             return 0;
-        return !box->to_write || (library->blosc_compress && box->blosc_block >= 0
-                             && box->blosc_block <= INT32_MAX);
+        return !box->to_write
+               || (library->blosc_compress && box->blosc_block >= 0
+                   && box->blosc_block <= INT32_MAX);
     default:
         return 1;
     }
@@ -2347,8 +2351,8 @@ static void end_work(int processor) { (void)processor; }
 static void move_away(void) {}
 #endif
 
-/* Let the threads begin that have been asked for help, as they wake behind the one that asks; `asked`
- * tells of them once. */
+/* Let the threads begin that have been asked for help, as they wake behind the one that asks; the
+ * second number tells of them once. */
 static void give_way(const Py_buffer *taken)
 {
     if (atomic_exchange((_Atomic int64_t *)taken->buf + 1, 0))
