@@ -26,7 +26,7 @@ from n5zarr.fast.native import addresses
 from n5zarr.fast.pipeline import N5CodecPipeline
 from n5zarr.storage.threads import WORK
 from tests.contract.stored import contents
-from tests.waiting import wait_until
+from tests.waiting import alarms, wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -165,22 +165,6 @@ def odd_dataset(
             return root, path
     path.write_bytes(block)
     return root, path
-
-
-@pytest.mark.each_of(5)
-@pytest.mark.parametrize("compression", COMPRESSIONS, ids=name)
-@given(data=st.data())
-def test_blocks_that_are_damaged_or_odd(
-    tmp_path_factory: pytest.TempPathFactory, compression: dict[str, Any], data: st.DataObject
-) -> None:
-    root, path = odd_dataset(tmp_path_factory, compression, data)
-    if not path.exists() and data.draw(st.booleans()):
-        path.mkdir()
-    array = n5zarr.open(root, path="d")
-    box = boxes(data.draw, (7, 11))
-    found = outcome(array, box)
-    with python_only():
-        assert found == outcome(array, box)
 
 
 @pytest.mark.parametrize("compression", COMPRESSIONS, ids=name)
@@ -350,14 +334,8 @@ def test_an_exception_of_a_signal_handler_ends_a_write(
     def ring(*_: Any) -> None:
         raise raised
 
-    before = signal.signal(signal.SIGALRM, ring)
-    try:
-        signal.setitimer(signal.ITIMER_REAL, 0.1)
-        with pytest.raises(raised):
-            array[...] = values
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
+    with alarms(ring, 0.1), pytest.raises(raised):
+        array[...] = values
     n_blocks = len(list((tmp_path / "c.n5" / "d").rglob("[0-9]*/[0-9]*")))
     wait_until(lambda: not WORK.asked)
     # nothing went on behind one's back

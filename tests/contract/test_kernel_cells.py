@@ -90,21 +90,6 @@ def test_the_largest_cells_have_the_largest_sums() -> None:
             assert (found == number).all()
 
 
-def test_what_it_does_not_combine_is_left_to_numpy() -> None:
-    assert Cells((2, 2, 2), "mean").can_do(np.dtype("u4"))
-    left: list[tuple[Any, tuple[int, ...], str]] = [
-        ("u8", (2,), "mean"),
-        ("f4", (2,), "mean"),
-        ("f8", (2,), "mode"),
-        (np.dtype("u2").newbyteorder(), (2,), "mean"),
-        ("u2", (5, 13), "mean"),
-        ("u2", (3, 3), "mode"),
-        ("u2", (2,), "median"),
-    ]
-    for dtype, factors, method in left:
-        assert not Cells(factors, method).can_do(np.dtype(dtype))
-
-
 @pytest.mark.each_of(5)
 @pytest.mark.parametrize("order", ["C", "F"])
 @pytest.mark.parametrize("compression", COMPRESSIONS, ids=name)
@@ -215,9 +200,7 @@ MISTAKES: dict[str, tuple[dict[str, Any], Any]] = {
         {"geometry": np.array([3, 4, 8, 6, 9, 0, 1, 1], "i8")}, (np.array([3, 2], "i8"), 0)),
     "steps": ({"geometry": np.array([3, 4, 8, 6, 0, 0, 1, 2], "i8")}, (np.array([3, 2], "i8"), 0)),
     "steps along an axis without cells": (
-        {"geometry": np.array([3, 4, 8, 6, 0, 0, 2, 1], "i8")},
-        (np.array([1, 2], "i8"), 0),
-    ),
+        {"geometry": np.array([3, 4, 8, 6, 0, 0, 2, 1], "i8")}, (np.array([1, 2], "i8"), 0)),
     "elements: too short": ({"elements": bytearray(23)}, (np.array([3, 2], "i8"), 0)),
 }  # fmt: skip
 
