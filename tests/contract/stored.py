@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import tensorstore
+from zarr.buffer import cpu
+from zarr.storage import MemoryStore
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -45,3 +47,8 @@ def contents(folder: Path) -> dict[str, bytes]:
     return {
         p.relative_to(folder).as_posix(): p.read_bytes() for p in folder.rglob("*") if p.is_file()
     }
+
+
+def in_memory(folder: Path) -> MemoryStore:
+    """Return a store in memory with all files below a folder."""
+    return MemoryStore({k: cpu.Buffer.from_bytes(v) for k, v in contents(folder).items()})
