@@ -245,10 +245,7 @@ def test_locks_are_told_when_taken_waited_for_and_released(
     assert said.count(f"exclusive lock waits for this process: {path}") == 1
     assert said[-1] == f"exclusive lock released: {path}"
     assert files.read(path, settled=True) == b'{"a":1}\n'
-    assert heard("storage.locks") == [
-        f"shared lock taken: {path}",
-        f"shared lock released: {path}",
-    ]
+    assert heard("storage.locks") == [f"shared lock taken: {path}", f"shared lock released: {path}"]
 
 
 # ------------------------------------------------------------------------------------- cost

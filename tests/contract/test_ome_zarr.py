@@ -326,10 +326,7 @@ def test_documents_of_0_4_are_those_of_its_specification(tmp_path: Path) -> None
     axes = [{"name": name, "type": "space", "unit": "micrometer"} for name in "zyx"]
     assert image["axes"] == axes
     assert image["datasets"] == [
-        {
-            "path": "s0",
-            "coordinateTransformations": [{"type": "scale", "scale": [3, 0.5, 0.25]}],
-        },
+        {"path": "s0", "coordinateTransformations": [{"type": "scale", "scale": [3, 0.5, 0.25]}]},
         {
             "path": "s1",
             "coordinateTransformations": [

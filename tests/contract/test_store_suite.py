@@ -17,12 +17,7 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import HealthCheck, assume, settings
 from hypothesis.stateful import invariant, precondition, rule, run_state_machine_as_test
-from zarr.abc.store import (
-    ByteRequest,
-    OffsetByteRequest,
-    RangeByteRequest,
-    SuffixByteRequest,
-)
+from zarr.abc.store import ByteRequest, OffsetByteRequest, RangeByteRequest, SuffixByteRequest
 from zarr.buffer import cpu
 from zarr.storage import FsspecStore, LocalStore, MemoryStore
 from zarr.testing.stateful import ZarrHierarchyStateMachine, ZarrStoreStateMachine
@@ -30,7 +25,6 @@ from zarr.testing.store import StoreTests
 from zarr.testing.strategies import node_names
 
 from n5zarr import N5Store
-from n5zarr.errors import N5UnrepresentableError
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
@@ -426,27 +420,6 @@ class N5StoreTests(StoreTests[N5Store, cpu.Buffer]):
         assert found.to_bytes() == same.to_bytes() == cut(CHUNK, byte_range)
 
     # ------------------------------------------------------------------ no back door
-
-    @pytest.mark.parametrize(
-        ("key", "value"),
-        [
-            ("zarr.json", b"bar"),
-            ("zarr.json", b""),
-            ("zarr.json", b"[]"),
-            ("zarr.json", b'{"zarr_format": 3}'),
-            ("foo", b"bar"),
-            ("foo/0/0", CHUNK),
-            ("c/0", CHUNK),
-            (".zgroup", b"[]"),
-            (".zarray", b'{"zarr_format": 2}'),
-        ],
-    )
-    async def test_a_value_that_is_no_zarr_is_refused(
-        self, store: N5Store, key: str, value: bytes
-    ) -> None:
-        with pytest.raises(N5UnrepresentableError):
-            await store.set(key, buffer(value))
-        assert await store.is_empty("")
 
 
 class TestOverLocalStore(N5StoreTests):
