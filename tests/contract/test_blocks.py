@@ -129,6 +129,19 @@ def test_numbers_of_another_type_are_not_changed(
         n5zarr.encode_block(np.array([value], dtype), data_type=data_type, compression=RAW)
 
 
+@pytest.mark.parametrize(
+    ("data", "shape", "message"),
+    [([["a", 1]], None, "expected strings of Unicode"), (["a"], (3, 1), "expected strings for")],
+)
+def test_strings_that_do_not_fit_are_refused(
+    tmp_path: Path, data: Any, shape: Any, message: str
+) -> None:
+    root = dataset(tmp_path / "c.n5", "s", "string")
+    with pytest.raises((N5UnrepresentableError, N5BlockError), match=message):
+        n5zarr.write_block(root, "s", (0, 0), data, block_shape=shape)
+    assert not (root / "s/0").exists()
+
+
 @pytest.mark.parametrize("level", [-1, 0, 1, 6, 9])
 def test_gzip_is_small_whatever_the_data(level: int) -> None:
     rng = np.random.default_rng(0)

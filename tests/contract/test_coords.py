@@ -96,14 +96,12 @@ def test_it_can_be_pickled_and_is_read_only() -> None:
 
 
 def test_a_root_that_is_a_dataset_is_a_group_of_it(tmp_path: Path) -> None:
-    array = n5zarr.create_array(
-        tmp_path, shape=(3, 5), dtype="u2", axes="yx", units=["um", "um"], resolution=[2, 3]
-    )
-    array[...] = np.arange(15).reshape(3, 5)
+    values = np.arange(15, dtype="u2").reshape(3, 5)
+    n5zarr.create_array(tmp_path, data=values, axes="yx", units=["um", "um"], resolution=[2, 3])
     dataset = opened(N5Store(tmp_path, coords=True))
     assert list(dataset) == ["data"]
     assert dataset["x"].values.tolist() == [0, 3, 6, 9, 12]
-    np.testing.assert_array_equal(dataset["data"], np.arange(15).reshape(3, 5))
+    np.testing.assert_array_equal(dataset["data"], values)
 
 
 @pytest.mark.parametrize("unit", ["s", "ms", "seconds", "milliseconds", "days"])

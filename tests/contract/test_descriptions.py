@@ -15,7 +15,6 @@ from zarr.storage import FsspecStore, MemoryStore, ObjectStore, StorePath
 
 import n5zarr
 from n5zarr import N5Store
-from n5zarr.storage.secrets import without_secrets
 
 JAVA = Path(__file__).parents[1] / "data" / "java"
 SAMPLE = n5zarr.sample_path()
@@ -86,17 +85,6 @@ def test_no_secret_of_a_place_is_shown(store: Any, name: str) -> None:
 
 def test_the_url_store_itself_shows_no_secret() -> None:
     assert "word" not in repr(N5Store(SIGNED).store)
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "s3://bucket/what?/a:b@c.n5", "abfs://container@account.dfs.core.windows.net/a.n5",
-        "memory://140278809250176", "https://host:8000/a@b.n5", "https://[::1]:8000/a.n5",
-    ],
-)  # fmt: skip
-def test_text_without_secrets_stays(text: str) -> None:
-    assert without_secrets(text) == text
 
 
 # ------------------------------------------------------------------------------------- info

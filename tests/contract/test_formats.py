@@ -45,17 +45,6 @@ def test_a_hierarchy_of_v2_is_one_when_it_is_opened_again(place: Any) -> None:
     assert (reopened[1:4, 2:5] == 7).all()
 
 
-def test_xarray_writes_and_reads_either_format(tmp_path: Path) -> None:
-    ds = xr.Dataset({"a": (("y", "x"), VALUES)}, {"x": np.arange(7) * 0.5}, {"of": "both"})
-    formats: tuple[Any, ...] = (2, 3)
-    for zarr_format in formats:
-        store = N5Store(tmp_path / f"{zarr_format}.n5")
-        ds.to_zarr(store, zarr_format=zarr_format, consolidated=zarr_format == 2)
-        again = xr.open_zarr(N5Store(tmp_path / f"{zarr_format}.n5"), consolidated=zarr_format == 2)
-        xr.testing.assert_identical(again.load(), ds)
-        assert zarr.open_group(store, mode="r").metadata.zarr_format == zarr_format
-
-
 @pytest.mark.parametrize("overwrite", [False, True])
 def test_an_array_is_not_lost_to_one_of_the_other_format(place: Any, overwrite: bool) -> None:
     n5zarr.create_array(place, path="a/x", shape=(5, 7), dtype="u2")[...] = VALUES

@@ -151,17 +151,10 @@ def test_selections(tmp_path: Path, values: np.ndarray, cupy: Any, name: str, wa
     (tmp_path / "d.n5/d/0/1/1").unlink()  # the fill value, 0
     values[5:10, 7:14, :11] = 0
     read, expected = SELECTIONS[name]
-    check(cupy, read(n5zarr.open_array(tmp_path / "d.n5", path="d")), expected(values))
-
-
-@pytest.mark.each_of(4)
-@pytest.mark.parametrize("name", SELECTIONS)
-def test_selections_move_only_their_result(
-    tmp_path: Path, values: np.ndarray, counting: Any, name: str
-) -> None:
-    read, expected = SELECTIONS[name]
     array = n5zarr.open_array(tmp_path / "d.n5", path="d")
-    assert count(counting, lambda: read(array)) == (expected(values).nbytes, 0)
+    check(cupy, read(array), expected(values))
+    if hasattr(cupy, "moved"):  # the stand-in counts: only the result is moved
+        assert count(cupy, lambda: read(array)) == (expected(values).nbytes, 0)
 
 
 def test_a_scalar_stays_on_the_host(tmp_path: Path, values: np.ndarray, counting: Any) -> None:

@@ -21,9 +21,7 @@ from hypothesis import strategies as st
 import n5zarr
 from n5zarr.errors import N5Error
 from n5zarr.fast import kernel
-from n5zarr.fast.array import N5Array
 from n5zarr.fast.native import addresses
-from n5zarr.fast.pipeline import N5CodecPipeline
 from n5zarr.storage.threads import WORK
 from tests.contract.stored import contents
 from tests.waiting import alarms, wait_until
@@ -142,10 +140,9 @@ def odd_dataset(
         The container, and the path of this block.
     """
     root = factory.mktemp("odd") / "c.n5"
-    made: Any = n5zarr.create_array(
-        root, path="d", shape=(7, 11), chunks=(4, 6), dtype="u2", compression=compression
-    )
-    made[...] = np.arange(77).reshape(7, 11) % 5
+    values = np.arange(77, dtype="u2").reshape(7, 11) % 5
+    options: Any = {"chunks": (4, 6), "compression": compression}
+    n5zarr.create_array(root, path="d", data=values, **options)
     path = root / "d" / data.draw(st.sampled_from(["0/0", "1/0", "0/1", "1/1"]))
     block = bytearray(path.read_bytes())
     at = data.draw(st.integers(0, len(block) - 1))
@@ -272,33 +269,6 @@ def test_an_error_of_writing_names_the_block_or_compression(tmp_path: Path) -> N
         n5zarr.create_array(
             root, path="s", shape=(6,), dtype="u1", compression={"type": "blosc", "cname": "snappy"}
         )[...] = 1
-
-
-@pytest.mark.parametrize("fill_value", [0, 1, np.nan])
-def test_it_is_used_whatever_is_missing(
-    tmp_path: Path, fill_value: float, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    made: Any = n5zarr.create_array(
-        tmp_path / "c.n5", path="d", shape=(6, 7), chunks=(2, 3), dtype="f4", fill_value=fill_value
-    )
-    assert isinstance(made, N5Array)
-    with monkeypatch.context() as patch:
-        patch.setattr(N5CodecPipeline, "read", None)
-        patch.setattr(N5CodecPipeline, "write", None)
-        made[:3, 1:] = 5
-        for array in (made, n5zarr.open(tmp_path / "c.n5", path="d"), made.with_config({})):
-            opened: Any = array
-            np.testing.assert_array_equal(opened[0], [fill_value, 5, 5, 5, 5, 5, 5])
-            np.testing.assert_array_equal(opened[3:], np.full((3, 7), fill_value))
-    ours = f"{N5CodecPipeline.__module__}.{N5CodecPipeline.__qualname__}"
-    with zarr.config.set({"codec_pipeline.path": ours}):  # also where it is switched off
-        kept: Any = made.with_config({"write_empty_chunks": True})
-    assert isinstance(kept, N5Array)
-    assert isinstance(kept.async_array.codec_pipeline, N5CodecPipeline)
-    made[...] = fill_value
-    assert not list((tmp_path / "c.n5" / "d").rglob("[0-9]/[0-9]"))
-    kept[...] = fill_value
-    assert len(list((tmp_path / "c.n5" / "d").rglob("[0-9]/[0-9]"))) == 9
 
 
 @pytest.mark.parametrize("n", [2**63 - 1, 2**62, 2**40 + 5])

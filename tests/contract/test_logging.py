@@ -6,6 +6,7 @@ import logging
 import os
 import shutil
 import threading
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
@@ -274,9 +275,6 @@ def test_the_log_is_asked_once_for_a_box_and_not_for_each_block(
         return len([name for name in asked if name.startswith("n5zarr")])
 
     monkeypatch.setattr(logging.Logger, "isEnabledFor", count)
-    if in_python:
-        with python_only():
-            few, many = n_asked(np.s_[:2, :3]), n_asked(np.s_[:, :])
-    else:
+    with python_only() if in_python else nullcontext():
         few, many = n_asked(np.s_[:2, :3]), n_asked(np.s_[:, :])
     assert 0 < few == many <= 4  # of 1 block and of 30

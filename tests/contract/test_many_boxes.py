@@ -32,10 +32,7 @@ def written(path: Path, compression: Any) -> tuple[Any, np.ndarray]:
     """Write numbers, and one missing block; return the array and the numbers."""
     values = np.random.default_rng(1).integers(1, 2**16, SHAPE).astype("u2")
     values[5:10, 7:14, :11] = 0
-    array = n5zarr.create_array(
-        path, path="d", shape=SHAPE, chunks=CHUNKS, dtype="u2", compression=compression
-    )
-    array[...] = values
+    n5zarr.create_array(path, path="d", data=values, chunks=CHUNKS, compression=compression)
     assert not (path / "d/0/1/1").exists()
     return n5zarr.open_array(path, path="d"), values
 
@@ -240,20 +237,6 @@ def test_steps_read_the_rows_of_a_raw_block_that_they_need(
     monkeypatch.setattr(Scratch, "bytes", noted)
     np.testing.assert_array_equal(array[selection], values[selection])
     assert 0 < sum(taken) < 2**18 + 1000 < values.nbytes  # a group of rows, and its header
-
-
-@given(data=st.data())
-def test_steps_are_written(data: st.DataObject, tmp_path_factory: pytest.TempPathFactory) -> None:
-    compression = data.draw(st.sampled_from(COMPRESSIONS))
-    array: Any = n5zarr.create_array(
-        tmp_path_factory.mktemp("steps"), path="d", shape=SHAPE, chunks=CHUNKS, dtype="u2",
-        compression=compression,
-    )  # fmt: skip
-    expected = np.zeros(SHAPE, "u2")
-    for k in range(1, 4):
-        selection = data.draw(st.tuples(*map(steps, SHAPE)))
-        expected[selection] = array[selection] = np.uint16(k * 1001)
-        np.testing.assert_array_equal(array[...], expected)
 
 
 WRONG: dict[str, Any] = {

@@ -157,11 +157,10 @@ def test_mirrored_images_are_reversed_at_the_same_positions(
         transform: Any = {
             "axes": axes, "scale": scale, "translate": start, "units": ["nm"] * len(axes),
         }  # fmt: skip
-        array = n5zarr.create_array(
-            tmp_path / f"a.n5/im/s{k}", shape=data[by].shape, dtype="u2",
-            chunks=(5, 4, 3, 2)[: len(axes)], attributes={"transform": transform},
+        n5zarr.create_array(
+            tmp_path / f"a.n5/im/s{k}", data=data[by], chunks=(5, 4, 3, 2)[: len(axes)],
+            attributes={"transform": transform},
         )  # fmt: skip
-        array[...] = data[by]
     out = tmp_path / "out.zarr"
     with pytest.warns(N5Warning, match="/im: in reverse order along y, at the same positions"):
         n5zarr.convert(tmp_path / "a.n5", out, ome=True, ome_version=version, verify=True)

@@ -90,8 +90,8 @@ def run_new(code: str, *arguments: str, first: str = "", **variables: str) -> An
 @pytest.fixture(scope="module")
 def container(tmp_path_factory: pytest.TempPathFactory) -> str:
     root = tmp_path_factory.mktemp("default") / "c.n5"
-    array: Any = n5zarr.create_array(root, path="a", shape=(5, 7), chunks=(3, 4), dtype="u2")
-    array[...] = np.arange(35).reshape(5, 7)
+    values = np.arange(35, dtype="u2").reshape(5, 7)
+    n5zarr.create_array(root, path="a", data=values, chunks=(3, 4))
     return str(root)
 
 

@@ -215,6 +215,7 @@ async def test_files_of_others_are_read_as_they_are(container: Path, is_local: b
         n5zarr.N5Warning, match=r"omitted from the listing: plain\.zarr: expected N5"
     ):
         assert not [key async for key in store.list() if "README" in key or "plain" in key]
+    assert [name async for name in store.list_dir("")] == ["a", "zarr.json"]
 
 
 def test_options_outside_their_vocabulary_are_refused(container: Path) -> None:
