@@ -189,21 +189,6 @@ def test_coordinates_longer_than_a_chunk(tmp_path: Path) -> None:
     np.testing.assert_array_equal(found, 0.1 * np.arange(n) + 3)
 
 
-def test_a_dataset_that_others_make_is_found_without_opening_its_group(tmp_path: Path) -> None:
-    def make(name: str, n: int) -> None:
-        where = tmp_path / "em" / name
-        n5zarr.create_array(
-            where, shape=(n,), dtype="u1", axes="x", units=["nm"], resolution=[16 / n]
-        )
-
-    store = N5Store(tmp_path, coords=True)
-    make("s0", 8)
-    make("s1", 4)
-    assert opened(store, group="em/s0").sizes == {"x": 8}
-    make("s2", 2)
-    assert opened(store, group="em/s2").sizes == {"x": 2}
-
-
 def test_names_and_units_that_would_mislead_zarr_or_xarray(tmp_path: Path) -> None:
     transform: Any = {
         "axes": ["..", "."], "scale": [1, 2], "translate": [0, 0],
