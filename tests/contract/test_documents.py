@@ -530,6 +530,30 @@ def test_an_attribute_does_not_change_how_strings_of_java_are_read(
     assert opened(root, "text", codecs=codecs)[:].tolist() == ["a", "x", ""]  # type: ignore[union-attr]
 
 
+@pytest.mark.each_of(5)
+@pytest.mark.parametrize("zarr_format", [3, 2])
+@pytest.mark.parametrize("axis_order", ["C", "F"])
+@pytest.mark.parametrize("codecs", ["zarr", "n5", "portable"])
+@pytest.mark.parametrize("fill_value", [0, 7])
+def test_writing_through_every_presentation_is_the_same(
+    tmp_path: Path, zarr_format: Any, axis_order: Any, codecs: Any, fill_value: int
+) -> None:
+    values = np.arange(35, dtype="i4").reshape(7, 5)
+    made = N5Store(tmp_path / "c.n5", axis_order=axis_order)
+    n5zarr.create_array(
+        made, path="a", shape=(7, 5), chunks=(3, 2), dtype="i4", fill_value=fill_value
+    )
+    how = {"zarr_format": zarr_format, "axis_order": axis_order, "codecs": codecs}
+    array = zarr.open_array(N5Store(tmp_path / "c.n5", **how), path="a")
+    array[...] = values
+    np.testing.assert_array_equal(opened(tmp_path / "c.n5", "a", axis_order=axis_order), values)
+    array.resize((8, 6))
+    expected = np.full((8, 6), fill_value)
+    expected[:7, :5] = values
+    for found in (array, opened(tmp_path / "c.n5", "a", axis_order=axis_order)):
+        np.testing.assert_array_equal(found[...], expected)
+
+
 @pytest.mark.filterwarnings(
     "ignore:The data type .* does not have a Zarr V3 specification"
     ":zarr.errors.UnstableSpecificationWarning"

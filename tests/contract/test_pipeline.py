@@ -193,8 +193,8 @@ def presented(root: Path, name: str, how: dict[str, Any]) -> Any:
     return n5zarr.open(root, path=name, mode="r+", **how)
 
 
-@pytest.mark.each_of(4)  # tests/property/test_pipelines.py selects in the other presentations
-@pytest.mark.parametrize("how", [PRESENTATIONS[name] for name in ("fast", "fast F", "n5")])
+@pytest.mark.each_of(4)
+@pytest.mark.parametrize("how", PRESENTATIONS.values(), ids=PRESENTATIONS)
 @pytest.mark.parametrize("name", ["raw", "zstd", "single", "big"])
 @given(data=st.data())
 @FEWER
