@@ -40,18 +40,6 @@ def ends(folder: Path, *positions: tuple[int, ...]) -> list[Any]:
     return many_files.read_ends(f"{folder}/", [N5Tuple(p) for p in positions], FIRST, LAST)
 
 
-def test_ends_of_any_size(folder: Path) -> None:
-    positions = [(number, 7) for number in range(len(SIZES))]
-    found = ends(folder, *positions)
-    assert found == [read_ends(f"{folder}/{number}/7", FIRST, LAST) for number, _ in positions]
-    whole = [(folder / str(number) / "7").read_bytes() for number, _ in positions]
-    assert [each[0] for each in found] == SIZES
-    assert all(data.startswith(each[1]) for each, data in zip(found, whole, strict=True))
-    assert all(data.endswith(each[2]) for each, data in zip(found, whole, strict=True))
-    assert len(found[-1][1]) == FIRST
-    assert len(found[-1][2]) == LAST
-
-
 def test_what_is_odd_is_left_to_python(folder: Path) -> None:
     (folder / "0" / "8").write_bytes(b"just now")
     (folder / "1" / "8").mkdir()

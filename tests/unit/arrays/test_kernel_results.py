@@ -285,33 +285,6 @@ def test_a_block_that_is_there_shows_that_files_are_no_shards(tmp_path: Path, ke
     assert "d" in each.store.container.memory.plain
 
 
-@pytest.mark.parametrize(("method", "combine"), [("mean", np.mean), ("mode", np.max)])
-@pytest.mark.parametrize("compression", ["raw", "gzip"])
-def test_cells(tmp_path: Path, compression: str, method: str, combine: Any) -> None:
-    """Cells of 1, 2 and 2 elements, of equal elements, or of which the mean is whole."""
-    values = np.repeat(np.repeat(numbers("u2", (7, 6, 3)), 2, 1), 2, 2)[:, :11, :5]
-    write_dataset(tmp_path, values, compression)
-    cells = Cells((1, 2, 2), method)
-    assert cells.can_do(np.dtype("u2"))
-    for start, stop in (((0, 0, 0), SHAPE), ((2, 4, 2), (5, 8, 4))):
-        box = values[tuple(map(slice, start, stop))]
-        shape = [-(-n // f) for n, f in zip(box.shape, cells.factors, strict=True)]
-        expected = np.empty(shape, "u2")
-        for at in np.ndindex(*shape):
-            part = tuple(slice(k * f, (k + 1) * f) for k, f in zip(at, cells.factors, strict=True))
-            expected[at] = combine(box[part])
-        out = np.zeros(shape, "u2")
-        for order in ("C", "F"):
-            way = 1 if order == "C" else -1
-            each = Cells(cells.factors[::way], method)
-            turned = out if order == "C" else out.T
-            assert not kernel.read_box(
-                dataset(tmp_path, order), start[::way], turned, 0, cells=each
-            )
-            np.testing.assert_array_equal(out, expected)
-        np.testing.assert_array_equal(cells.combine(np.ascontiguousarray(box)), expected)
-
-
 @pytest.mark.parametrize(
     ("factors", "method", "dtype", "expected"),
     [((2, 2), "mean", "u2", True), ((2, 2), "mean", "i8", False), ((2, 2), "mean", "f4", False),

@@ -214,21 +214,21 @@ def test_ends_and_times_of_files(
         monkeypatch.setattr(many_files, "_kernel", None)
     elif not kernel.is_compiled():
         pytest.skip("no compiled kernel")
-    contents = [bytes(range(1, n + 1)) for n in (0, 5, 42, 43, 44, 200)]
+    contents = [bytes(range(1, n + 1)) for n in (0, 5, 42, 43, 44, 200, 1, 19, 20, 21)]
     for k, content in enumerate(contents):
         (tmp_path / str(k)).write_bytes(content)
         os.utime(tmp_path / str(k), ns=(10**18 + k, 10**18 + k))
-    positions = [N5Tuple((k,)) for k in (*range(6), 9)]
+    positions = [N5Tuple((k,)) for k in (*range(10), 99)]
     found = many_files.read_ends(f"{tmp_path}/", positions, 23, 20)
     if is_compiled:
-        for content, each in zip(contents[1:], found[1:6], strict=True):
+        for content, each in zip(contents[1:], found[1:10], strict=True):
             if len(content) <= 43:
                 assert each == (len(content), content, b"")
             else:
                 assert each == (len(content), content[:23], content[-20:])
     else:
-        assert found == [None] * 7
-    assert found[6] is None
+        assert found == [None] * 11
+    assert found[10] is None
     assert many_files.read_ends(f"{tmp_path}/", [], 23, 20) == []
     names = [str(tmp_path / name) for name in "504x"]
     stamps = [(10**18 + 5, 200), (10**18, 0), (10**18 + 4, 44), None]
