@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pytest
 import tensorstore
 from zarr.buffer import cpu
 from zarr.storage import MemoryStore
@@ -12,6 +13,12 @@ from zarr.storage import MemoryStore
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
+
+# zarr warns of data types that its specification does not have
+other_types = pytest.mark.filterwarnings(
+    "ignore:The data type .* does not have a Zarr V3 specification"
+    ":zarr.errors.UnstableSpecificationWarning"
+)
 
 
 def spec_of(dataset: Path) -> dict[str, Any]:

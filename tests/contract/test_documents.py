@@ -25,7 +25,7 @@ import n5zarr
 from n5zarr import N5Store
 from n5zarr.codecs.bzip2 import Bzip2Codec
 from n5zarr.errors import N5Error, N5UnrepresentableError, N5UnsupportedError, N5Warning
-from tests.contract.stored import by_tensorstore, contents, spec_of
+from tests.contract.stored import by_tensorstore, contents, other_types, spec_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -208,7 +208,6 @@ def test_plain_n5_stays_big_endian_in_v2(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("data_type", ["int32", "float64", "uint16"])
 def test_a_recorded_byte_order_of_other_elements_is_ignored(tmp_path: Path, data_type: str) -> None:
-    """A recorded byte order is ignored if another program has replaced the array."""
     v2_array(tmp_path, "<f4")
     file = tmp_path / "a" / "attributes.json"
     file.write_text(json.dumps({**document(tmp_path, "a"), "dataType": data_type}))
@@ -444,11 +443,7 @@ def test_an_array_is_created_with_all_that_n5_can_say(tmp_path: Path) -> None:
         np.testing.assert_array_equal(opened(path, "em/s0")[:], values)
 
 
-# zarr warns of data types that its specification does not have
-@pytest.mark.filterwarnings(
-    "ignore:The data type .* does not have a Zarr V3 specification"
-    ":zarr.errors.UnstableSpecificationWarning"
-)
+@other_types
 @pytest.mark.parametrize("dtype", ["bool", "f2", "c8", "M8[s]", "S3", "U2", "i4,f8", str])
 @pytest.mark.parametrize("shape", [(3, 5), ()])
 def test_other_dtypes_are_created_too(tmp_path: Path, dtype: Any, shape: tuple[int, ...]) -> None:
@@ -554,10 +549,7 @@ def test_writing_through_every_presentation_is_the_same(
         np.testing.assert_array_equal(found[...], expected)
 
 
-@pytest.mark.filterwarnings(
-    "ignore:The data type .* does not have a Zarr V3 specification"
-    ":zarr.errors.UnstableSpecificationWarning"
-)
+@other_types
 @pytest.mark.parametrize("values", [[True, False], [0j, 1j], ["", "b"], [0.0, 1.5]])
 def test_xarray_masks_no_default_in_format_2(tmp_path: Path, values: list[Any]) -> None:
     dataset = xr.Dataset({"v": ("x", values)})
@@ -780,10 +772,7 @@ def test_what_others_wrote_and_what_the_record_has_stays_until_it_is_set_anew(
     assert document(root, "a")["zarr"] == {"attributes": {"units": ["nm", "um"]}}
 
 
-@pytest.mark.filterwarnings(
-    "ignore:The data type .* does not have a Zarr V3 specification"
-    ":zarr.errors.UnstableSpecificationWarning"
-)
+@other_types
 @pytest.mark.parametrize("dtype", ["c8", "S3", "U2"])
 def test_lists_for_all_axes_of_elements_with_parts_go_into_the_record(
     tmp_path: Path, dtype: str
@@ -887,7 +876,6 @@ def test_a_group_that_is_a_dataset_by_now_changes_attributes_only(
 def test_keys_of_datasets_on_groups_are_plain_unless_they_would_make_one(
     tmp_path: Path, zarr_format: Any
 ) -> None:
-    """Attributes of groups named like keys of datasets are plain unless they make a dataset."""
     root = tmp_path / "c.n5"
     store = N5Store(root, zarr_format=zarr_format)
     group = zarr.create_group(store, path="setup0", zarr_format=zarr_format)

@@ -131,7 +131,6 @@ def test_xarray_says_that_an_array_of_v2_has_no_names(place: Any) -> None:
 def test_missing_values_of_either_format_are_missing_in_each_way(
     tmp_path: Path, zarr_format: Any, encoding: dict[str, Any], fill: int
 ) -> None:
-    """Missing values of either format are missing in each way of opening."""
     values = np.array([1, np.nan, 2])
     xr.Dataset({"a": ("x", values)}).to_zarr(
         N5Store(tmp_path / "c.n5"),
@@ -149,7 +148,6 @@ def test_missing_values_of_either_format_are_missing_in_each_way(
 
 
 def test_zeros_are_not_missing_without_a_fill_value_of_xarrays(tmp_path: Path) -> None:
-    """Zeros are not missing values unless xarray has stated a fill value."""
     array: Any = zarr.create_array(
         N5Store(tmp_path / "c.n5"), name="a", shape=(3,), dtype="i2", zarr_format=2
     )

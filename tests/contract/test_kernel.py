@@ -335,7 +335,6 @@ def test_a_dataset_whose_directory_is_not_there(tmp_path: Path) -> None:
 
 
 def test_without_the_libraries_functions(programs: Programs, tmp_path: Path) -> None:
-    """Without functions of the compression libraries, the kernel gives the same values."""
     script = """
 import n5zarr.fast.native as native
 native.addresses = lambda: (0,) * 13
@@ -611,7 +610,6 @@ def test_decoders_are_kept_for_the_next_thread(programs: Programs, tmp_path: Pat
 
 
 def test_blocks_outside_of_the_dataset_are_left_to_python(tmp_path: Path) -> None:
-    """The kernel leaves blocks outside of the dataset to Python."""
     geometry = np.array([3, 4, 0, 6, 0, 0, 1, 1], "i8")
     array = np.ones((8, 6), "u2")
     assert len(kernel._kernel.read_box(*arguments(tmp_path, geometry=geometry, array=array))) == 6

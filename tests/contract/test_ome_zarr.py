@@ -247,7 +247,6 @@ def test_a_dataset_that_is_no_image_is_refused_or_kept_as_an_array(tmp_path: Pat
 
 
 def test_a_group_whose_levels_do_not_fit_is_no_image(tmp_path: Path) -> None:
-    """A group whose levels do not fit is no image, but its datasets are images."""
     source = tmp_path / "in.n5"
     shutil.copytree(JAVA / "metadata.n5" / "ngff-0.5-n5order", source / "g")
     n5zarr.create_array(source / "g" / "s1", data=np.zeros((4, 2, 3, 4), "u1"), overwrite=True)

@@ -351,7 +351,6 @@ LITTLE: dict[str, dict[str, Any]] = {
 def test_the_store_that_created_an_array_reads_blocks_too(
     tmp_path: Path, options: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A store that has created an array reads blocks without codecs of zarr."""
     zarr_format = options.get("zarr_format", 3)
     store = N5Store(tmp_path / "c.n5", zarr_format=zarr_format)
     given = {"dtype": "u2", "shape": SHAPE, "chunks": BLOCK} | options

@@ -25,6 +25,7 @@ from zarr.testing.store import StoreTests
 from zarr.testing.strategies import node_names
 
 from n5zarr import N5Store
+from tests.contract.stored import other_types
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
@@ -564,12 +565,8 @@ def run(machine: Callable[[Store], Any], make: Callable[[Path], Store], path: Pa
     run_state_machine_as_test(factory, settings=limits)
 
 
-# zarr warns of data types without a specification
 @pytest.mark.each_of(3)
-@pytest.mark.filterwarnings(
-    "ignore:The data type .* does not have a Zarr V3 specification"
-    ":zarr.errors.UnstableSpecificationWarning"
-)
+@other_types
 @pytest.mark.parametrize("make", STORES.values(), ids=STORES)
 def test_hierarchies_of_groups_and_arrays_of_all_dtypes(
     make: Callable[[Path], Store], tmp_path: Path
