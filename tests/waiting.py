@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import signal
 import sys
 import time
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     import threading
@@ -36,6 +37,18 @@ def is_inside(thread: threading.Thread, function: Callable[..., object]) -> bool
     while frame is not None and frame.f_code is not function.__code__:
         frame = frame.f_back
     return frame is not None
+
+
+@contextmanager
+def alarms(handle: Callable[..., Any], *seconds: float) -> Iterator[None]:
+    """Call a function as the handler of a signal, after some seconds and perhaps in turns."""
+    before = signal.signal(signal.SIGALRM, handle)
+    try:
+        signal.setitimer(signal.ITIMER_REAL, *seconds)
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
 
 
 @contextmanager

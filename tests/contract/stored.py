@@ -5,11 +5,20 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pytest
 import tensorstore
+from zarr.buffer import cpu
+from zarr.storage import MemoryStore
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
+
+# zarr warns of data types that its specification does not have
+other_types = pytest.mark.filterwarnings(
+    "ignore:The data type .* does not have a Zarr V3 specification"
+    ":zarr.errors.UnstableSpecificationWarning"
+)
 
 
 def spec_of(dataset: Path) -> dict[str, Any]:
@@ -45,3 +54,8 @@ def contents(folder: Path) -> dict[str, bytes]:
     return {
         p.relative_to(folder).as_posix(): p.read_bytes() for p in folder.rglob("*") if p.is_file()
     }
+
+
+def in_memory(folder: Path) -> MemoryStore:
+    """Return a store in memory with all files below a folder."""
+    return MemoryStore({k: cpu.Buffer.from_bytes(v) for k, v in contents(folder).items()})

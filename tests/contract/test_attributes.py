@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import math
 from concurrent.futures import ThreadPoolExecutor
@@ -270,17 +269,6 @@ def test_a_record_that_is_no_object_is_an_error_and_stays(tmp_path: Path) -> Non
     assert document.read_text() == '{"zarr":NaN,"a":1}'
 
 
-@pytest.mark.parametrize("version", ['"4.0.0"', "4", '"4.0"'])
-def test_the_version_of_the_root_stays_if_all_attributes_are_removed(
-    tmp_path: Path, version: str
-) -> None:
-    (tmp_path / "c.n5").mkdir()
-    document = tmp_path / "c.n5" / "attributes.json"
-    document.write_text(f'{{"n5":{version},"a":1}}')
-    asyncio.run(N5Store(tmp_path / "c.n5", zarr_format=2).delete(".zattrs"))
-    assert document.read_text() == f'{{"n5":{version}}}'
-
-
 @pytest.mark.parametrize("way", (WAYS | OF_DATASETS).values(), ids=WAYS | OF_DATASETS)
 def test_a_licence_at_the_head_of_a_document_stays(
     tmp_path: Path, way: Callable[[Path, str], object]
@@ -364,7 +352,7 @@ WRITERS: dict[str, Any] = {
     "require_array": lambda root, given: n5zarr.open_group(root, "a").require_array(
         "a", shape=(3,), dtype="u1", attributes=given
     ),
-}
+}  # fmt: skip
 CHANGED = {
     f"{name} of {kind}": on_node(change, kind)
     for name, change in CHANGES.items()

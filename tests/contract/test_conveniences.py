@@ -7,12 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
-from zarr import Group
 from zarr.errors import ChunkNotFoundError
 from zarr.storage import MemoryStore
 
 import n5zarr
-from n5zarr.errors import N5Error, N5MissingDependencyError, N5UnrepresentableError
+from n5zarr.errors import N5MissingDependencyError, N5UnrepresentableError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -47,33 +46,6 @@ def test_an_array_of_data(place: Any) -> None:
     assert [group.nmembers(depth) for depth in (0, 1, None)] == [1, 5, 5]
 
 
-def test_data_that_contradict_are_refused(place: Any) -> None:
-    for wrong in (
-        {"data": VALUES, "shape": (7, 5)},
-        {"shape": (5, 7)},
-        {"dtype": "u2"},
-        {"data": VALUES, "compression": "zap"},
-    ):
-        options: dict[str, Any] = wrong
-        with pytest.raises(N5Error):
-            n5zarr.create_array(place, path="x", **options)
-    with pytest.raises(FileNotFoundError):
-        n5zarr.open(place, path="x")
-
-
-def test_opening_what_is_of_the_other_kind(place: Any) -> None:
-    n5zarr.create_array(place, path="g/x", data=VALUES)
-    assert sorted(n5zarr.open_group(place, path="g")) == ["x"]
-    assert n5zarr.open_group(place, "a", path="new").store_path.path == "new"
-    with pytest.raises(N5UnrepresentableError, match="expected an array, got a group"):
-        n5zarr.open_array(place, path="g")
-    with pytest.raises(N5UnrepresentableError, match="expected a group, got an array"):
-        n5zarr.open_group(place, path="g/x")
-    for opening in (n5zarr.open_array, n5zarr.open_group):
-        with pytest.raises(FileNotFoundError):
-            opening(place, path="nothing")
-
-
 def test_missing_blocks_can_be_errors(place: Any) -> None:
     array = n5zarr.create_array(place, path="x", shape=(5, 7), chunks=(2, 3), dtype="u2")
     array[2:4, 3:6] = 7
@@ -96,16 +68,6 @@ def test_nothing_is_removed_for_data_that_cannot_be_written(tmp_path: Path) -> N
             n5zarr.create_array(root, path="a", data=data, dtype=dtype, overwrite=True)
     array: Any = n5zarr.open_array(root, path="a")
     assert array[...].tolist() == [0, 1, 2, 3, 4]
-
-
-def test_the_mode_of_new_groups(place: Any) -> None:
-    assert n5zarr.open_group(place, "w-", path="g").attrs.asdict() == {}
-    with pytest.raises(FileExistsError):
-        n5zarr.open(place, "w-", path="g")
-    n5zarr.create_array(place, path="a", data=np.arange(5, dtype="u2"))
-    with pytest.raises(FileExistsError):
-        n5zarr.open(place, "w-", path="a")
-    assert isinstance(n5zarr.open(place, "w-", path="a", delete_existing=True), Group)
 
 
 def test_a_missing_package_is_told_before_anything_is_overwritten(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import pickle
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,19 +10,16 @@ import numpy as np
 import pytest
 import xarray as xr
 import zarr
-from zarr.storage import LocalStore, MemoryStore
 
 import n5zarr
 from n5zarr import N5Store
 from n5zarr._zarr import sync
+from tests.contract.truth import METADATA, TRUTH, check_truth
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-JAVA = Path(__file__).parents[1] / "data" / "java"
-METADATA = JAVA / "metadata.n5"
 SAMPLE = n5zarr.sample_path()
-TRUTH = [json.loads(line) for line in (JAVA / "metadata.truth.jsonl").read_text().splitlines()]
 
 
 def opened(store: Any, **options: Any) -> xr.Dataset:
@@ -35,26 +31,8 @@ def opened(store: Any, **options: Any) -> xr.Dataset:
 @pytest.mark.parametrize("truth", TRUTH, ids=lambda line: line["path"])
 @pytest.mark.parametrize("axis_order", ["C", "F"])
 def test_open_zarr_finds_names_positions_and_units(truth: dict[str, Any], axis_order: Any) -> None:
-    path = truth["path"]
-    dataset = opened(N5Store(METADATA, coords=True, axis_order=axis_order), group=path)
-    array = dataset[path.rpartition("/")[2]]
-    assert list(array.dims) == (truth["axes"] if axis_order == "F" else truth["axes"][::-1])
-    units = truth["unit"] if isinstance(truth["unit"], list) else [truth["unit"]] * 3
-    for i, dim in enumerate(truth["axes"]):
-        labels = truth.get("labels", {}).get(dim)
-        if labels:
-            assert dataset[dim].values.tolist() == labels
-            continue
-        expected = truth["scale"][i] * np.arange(array.sizes[dim]) + truth["translation"][i]
-        np.testing.assert_array_equal(dataset[dim].values, expected)
-        assert dataset[dim].attrs.get("units") == units[i]
-    plain = zarr.open_array(LocalStoreOf(METADATA, axis_order), path=path)
-    assert array.dtype == plain.dtype
-    np.testing.assert_array_equal(array.values, plain[...])
-
-
-def LocalStoreOf(path: Path, axis_order: Any) -> N5Store:  # noqa: N802 - reads like a store
-    return N5Store(LocalStore(path), axis_order=axis_order)
+    store = N5Store(METADATA, coords=True, axis_order=axis_order)
+    check_truth(opened(store, group=truth["path"]), truth, axis_order)
 
 
 @pytest.mark.each_of(2)
@@ -85,22 +63,13 @@ def test_the_hierarchy_is_consistent() -> None:
         assert below == [k for k in keys if k.startswith(f"{prefix}/")]
         names = sync(all_names(store, prefix))
         assert names == sorted({k[len(prefix) + 1 :].split("/")[0] for k in below})
-    chunks = ("c", "c/1", "c/0/0", "c/0/5")  # of a coordinate, which has one index
+    chunks = ("c", "c/1", "c/99", "c/0/0", "c/0/5")  # of a coordinate, which has one index
     nodes = ("em/zarr.json/x", "em/s9/zarr.json", "em/s1/q/zarr.json")
     for nothing in (*nodes, *(f"em/s1/x/{chunk}" for chunk in chunks)):
         assert not sync(store.exists(nothing))
+        assert store.get_sync(nothing) is None
         assert sync(store.get(nothing, zarr.buffer.default_buffer_prototype())) is None
     assert sync(store.is_empty("em/s9"))
-
-
-@pytest.mark.parametrize("key", ["c", "c/0/0", "c/0/5", "c/99"])
-def test_a_chunk_of_a_coordinate_has_one_index(key: str) -> None:
-    store: Any = N5Store(SAMPLE, coords=True)
-    assert sync(store.exists("em/s0/x/c/0"))
-    key = f"em/s0/x/{key}"
-    assert store.get_sync(key) is None
-    assert sync(store.get(key, zarr.buffer.default_buffer_prototype())) is None
-    assert not sync(store.exists(key))
 
 
 async def all_keys(store: N5Store, prefix: str) -> list[str]:
@@ -127,14 +96,12 @@ def test_it_can_be_pickled_and_is_read_only() -> None:
 
 
 def test_a_root_that_is_a_dataset_is_a_group_of_it(tmp_path: Path) -> None:
-    array = n5zarr.create_array(
-        tmp_path, shape=(3, 5), dtype="u2", axes="yx", units=["um", "um"], resolution=[2, 3]
-    )
-    array[...] = np.arange(15).reshape(3, 5)
+    values = np.arange(15, dtype="u2").reshape(3, 5)
+    n5zarr.create_array(tmp_path, data=values, axes="yx", units=["um", "um"], resolution=[2, 3])
     dataset = opened(N5Store(tmp_path, coords=True))
     assert list(dataset) == ["data"]
     assert dataset["x"].values.tolist() == [0, 3, 6, 9, 12]
-    np.testing.assert_array_equal(dataset["data"], np.arange(15).reshape(3, 5))
+    np.testing.assert_array_equal(dataset["data"], values)
 
 
 @pytest.mark.parametrize("unit", ["s", "ms", "seconds", "milliseconds", "days"])
@@ -212,17 +179,6 @@ def test_the_path_of_a_dataset_opens_whatever_is_beside_it(tmp_path: Path) -> No
     assert set(zarr.open_group(store, path="em", mode="r").group_keys()) == {"raw", "labels"}
 
 
-@pytest.mark.long
-def test_axes_too_long_for_xarray_are_left_without_positions(tmp_path: Path) -> None:
-    n5zarr.create_array(
-        tmp_path / "a", shape=(10**9, 3), chunks=(64, 64), dtype="u1", axes="yx",
-        units=["nm", "nm"], resolution=[2, 2],
-    )  # fmt: skip
-    with pytest.warns(n5zarr.N5Warning, match="sel takes indices along it"):
-        dataset = opened(N5Store(tmp_path, coords=True), group="a")
-    assert list(dataset.coords) == ["x"]
-
-
 def test_coordinates_longer_than_a_chunk(tmp_path: Path) -> None:
     n = 2**20 + 7
     n5zarr.create_array(
@@ -231,34 +187,6 @@ def test_coordinates_longer_than_a_chunk(tmp_path: Path) -> None:
     )  # fmt: skip
     found = opened(N5Store(tmp_path, coords=True), group="a")["x"].values
     np.testing.assert_array_equal(found, 0.1 * np.arange(n) + 3)
-
-
-def test_any_store_can_be_below(tmp_path: Path) -> None:
-    n5zarr.create_array(
-        tmp_path / "a", shape=(3,), dtype="u1", axes="x", units=["nm"], resolution=[2]
-    )
-    names = [p for p in tmp_path.rglob("*") if p.is_file()]
-    kept = {
-        p.relative_to(tmp_path).as_posix(): zarr.buffer.cpu.Buffer.from_bytes(p.read_bytes())
-        for p in names
-    }
-    dataset = opened(N5Store(MemoryStore(dict(kept)), coords=True), group="a")
-    assert dataset["x"].values.tolist() == [0, 2, 4]
-
-
-def test_a_dataset_that_others_make_is_found_without_opening_its_group(tmp_path: Path) -> None:
-    def make(name: str, n: int) -> None:
-        where = tmp_path / "em" / name
-        n5zarr.create_array(
-            where, shape=(n,), dtype="u1", axes="x", units=["nm"], resolution=[16 / n]
-        )
-
-    store = N5Store(tmp_path, coords=True)
-    make("s0", 8)
-    make("s1", 4)
-    assert opened(store, group="em/s0").sizes == {"x": 8}
-    make("s2", 2)
-    assert opened(store, group="em/s2").sizes == {"x": 2}
 
 
 def test_names_and_units_that_would_mislead_zarr_or_xarray(tmp_path: Path) -> None:

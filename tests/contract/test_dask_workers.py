@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,14 +15,12 @@ from distributed import Client, LocalCluster
 import n5zarr
 from n5zarr import N5Store
 from n5zarr.tools.jobs.run import RunOptions
+from tests.contract.truth import METADATA, TRUTH
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-JAVA = Path(__file__).parents[1] / "data" / "java"
-METADATA = JAVA / "metadata.n5"
 SAMPLE = n5zarr.sample_path()
-TRUTH = [json.loads(line) for line in (JAVA / "metadata.truth.jsonl").read_text().splitlines()]
 
 
 @pytest.fixture(scope="module")

@@ -25,7 +25,7 @@ import n5zarr
 from n5zarr import N5Store
 from n5zarr.codecs.bzip2 import Bzip2Codec
 from n5zarr.errors import N5Error, N5UnrepresentableError, N5UnsupportedError, N5Warning
-from tests.contract.stored import by_tensorstore, contents, spec_of
+from tests.contract.stored import by_tensorstore, contents, other_types, spec_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -85,23 +85,6 @@ def test_the_rest_keeps_its_place_and_spelling(
     assert (root / "java" / "attributes.json").read_text() == JAVA.replace(old, new)
 
 
-def test_changes_of_others_in_the_meantime_are_kept(root: Path) -> None:
-    array = opened(root, "java")
-    by_hand = JAVA.replace('"ratio":2.0', '"ratio":3.0,"other":[1]').replace('"text"', '"words"')
-    (root / "java" / "attributes.json").write_text(by_hand)
-    array.attrs["new"] = 1
-    assert (root / "java" / "attributes.json").read_text() == by_hand[:-1] + ',"new":1}'
-    # and what both changed is what was written last
-    array.attrs["ratio"] = 4
-    assert document(root, "java")["ratio"] == 4
-    assert document(root, "java")["other"] == [1]
-
-
-def test_the_version_of_a_container_is_kept(root: Path) -> None:
-    zarr.open_group(N5Store(root)).attrs["x"] = 1
-    assert document(root) == {"n5": "2.1.3", "x": 1}
-
-
 def test_lenient_documents_become_strict_but_for_their_comments(root: Path) -> None:
     (root / "lenient").mkdir()
     (root / "lenient" / "attributes.json").write_text("{a: NaN, /* b */ 'c': [-Infinity, 1]}")
@@ -122,8 +105,13 @@ def test_a_group_of_bigstitcher_keeps_its_keys(root: Path) -> None:
     text += '"downsamplingFactors":[[1],[2]]}'
     (root / "setup0" / "timepoint0").mkdir(parents=True)
     (root / "setup0" / "attributes.json").write_text(text)
-    zarr.open_group(N5Store(root), path="setup0").attrs["name"] = "a"
+    group = zarr.open_group(N5Store(root), path="setup0")
+    group.attrs["name"] = "a"
     assert (root / "setup0" / "attributes.json").read_text() == text[:-1] + ',"name":"a"}'
+    group.attrs["dataType"] = "uint16"
+    expected = json.loads(text) | {"dataType": "uint16", "name": "a"}
+    assert document(root, "setup0") == expected
+    assert zarr.open_group(N5Store(root), path="setup0", mode="r").attrs.asdict() == expected
     zarr.create_group(N5Store(root), path="setup0/timepoint1")
     assert document(root, "setup0")["dimensions"] == [3]
 
@@ -171,9 +159,7 @@ def dtype_of(store: N5Store) -> str:
     return array.dtype.str
 
 
-def test_an_array_written_through_v2_keeps_its_byte_order(
-    tmp_path: Path,
-) -> None:
+def test_an_array_written_through_v2_keeps_its_byte_order(tmp_path: Path) -> None:
     array = v2_array(tmp_path, "<f4")
     assert document(tmp_path, "a")["zarr"] == {"v2": {"dtype": "<f4"}}
     array.resize((6, 7))
@@ -222,7 +208,6 @@ def test_plain_n5_stays_big_endian_in_v2(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("data_type", ["int32", "float64", "uint16"])
 def test_a_recorded_byte_order_of_other_elements_is_ignored(tmp_path: Path, data_type: str) -> None:
-    """A recorded byte order is ignored if another program has replaced the array."""
     v2_array(tmp_path, "<f4")
     file = tmp_path / "a" / "attributes.json"
     file.write_text(json.dumps({**document(tmp_path, "a"), "dataType": data_type}))
@@ -373,34 +358,6 @@ def test_consolidated_metadata_is_made_anew_when_it_is_asked_for(tmp_path: Path)
 # ---------------------------------------------------------------------- changing arrays
 
 
-def test_growing_fills_what_truncated_blocks_do_not_have(tmp_path: Path) -> None:
-    array = zarr.create_array(
-        N5Store(tmp_path / "c.n5"), name="a", shape=(5, 7), chunks=(3, 4), dtype="i2", fill_value=-1
-    )
-    values = np.arange(35, dtype="i2").reshape(5, 7)
-    array[:] = values
-    array.resize((8, 9))
-    expected = np.full((8, 9), -1, "i2")
-    expected[:5, :7] = values
-    np.testing.assert_array_equal(array[:], expected)
-    np.testing.assert_array_equal(opened(tmp_path / "c.n5", "a")[:], expected)
-    array.append(np.ones((2, 9), "i2"))
-    expected = np.vstack([expected, np.ones((2, 9), "i2")])
-    np.testing.assert_array_equal(opened(tmp_path / "c.n5", "a", codecs="n5")[:], expected)
-
-
-def test_shrinking_removes_blocks_and_growing_does_not_bring_them_back(tmp_path: Path) -> None:
-    array = zarr.create_array(
-        N5Store(tmp_path / "c.n5"), name="a", shape=(6, 8), chunks=(3, 4), dtype="u1"
-    )
-    array[:] = 7
-    array.resize((3, 4))
-    blocks = sorted(p.name for p in (tmp_path / "c.n5" / "a").rglob("*") if p.is_file())
-    assert blocks == ["0", "attributes.json"]
-    array.resize((6, 8))
-    assert array[:].sum() == 7 * 12  # type: ignore[union-attr]
-
-
 def test_overwriting_leaves_no_old_block(tmp_path: Path) -> None:
     store = N5Store(tmp_path / "c.n5")
     zarr.create_array(store, name="a", shape=(9,), chunks=(3,), dtype="u1")[:] = 1
@@ -411,41 +368,6 @@ def test_overwriting_leaves_no_old_block(tmp_path: Path) -> None:
     np.testing.assert_array_equal(new[:], [0.5] * 9)
     zarr.create_group(store, path="a", overwrite=True)
     assert document(tmp_path / "c.n5", "a") == {}
-
-
-@pytest.mark.parametrize("empty", [True, False])
-def test_empty_chunks_are_written_only_when_asked_for(tmp_path: Path, empty: bool) -> None:
-    array = zarr.create_array(
-        N5Store(tmp_path / "c.n5"), name="a", shape=(9,), chunks=(3,), dtype="f4",
-        fill_value=np.nan, config={"write_empty_chunks": empty},
-    )  # fmt: skip
-    array[:] = [0, 1, 2, np.nan, np.nan, np.nan, 3, 4, 5]
-    assert (tmp_path / "c.n5" / "a" / "1").exists() is empty
-    array[:3] = np.nan
-    assert (tmp_path / "c.n5" / "a" / "0").exists() is empty
-    assert np.isnan(opened(tmp_path / "c.n5", "a")[:6]).all()
-
-
-def test_a_live_array_reads_and_writes_what_another_process_appends(tmp_path: Path) -> None:
-    array = zarr.create_array(
-        N5Store(tmp_path / "c.n5"), name="a", shape=(4,), chunks=(4,), dtype="u2"
-    )
-    array[:] = [1, 2, 3, 4]
-    opened(tmp_path / "c.n5", "a").append(np.array([5, 6], "u2"))
-    array[:] = [7, 8, 9, 10]  # in little-endian, as it was created
-    np.testing.assert_array_equal(array[:], [7, 8, 9, 10])
-    np.testing.assert_array_equal(opened(tmp_path / "c.n5", "a")[:], [7, 8, 9, 10, 5, 6])
-
-
-def test_an_array_that_was_replaced_is_not_written_with_old_codecs(tmp_path: Path) -> None:
-    store = N5Store(tmp_path / "c.n5")
-    zarr.create_array(store, name="a", shape=(4,), chunks=(4,), dtype="u2")
-    other = N5Store(tmp_path / "c.n5")
-    zarr.create_array(other, name="a", shape=(4,), chunks=(2,), dtype="u4", overwrite=True)
-    with pytest.raises(n5zarr.N5Error, match="open it with a new N5Store") as err:
-        zarr.open_array(store, path="a")
-    assert err.value.kind == "changed"
-    assert zarr.open_array(N5Store(tmp_path / "c.n5"), path="a").dtype == "u4"
 
 
 # ---------------------------------------------------------------------- refusals
@@ -521,11 +443,7 @@ def test_an_array_is_created_with_all_that_n5_can_say(tmp_path: Path) -> None:
         np.testing.assert_array_equal(opened(path, "em/s0")[:], values)
 
 
-# zarr warns of data types that its specification does not have
-@pytest.mark.filterwarnings(
-    "ignore:The data type .* does not have a Zarr V3 specification"
-    ":zarr.errors.UnstableSpecificationWarning"
-)
+@other_types
 @pytest.mark.parametrize("dtype", ["bool", "f2", "c8", "M8[s]", "S3", "U2", "i4,f8", str])
 @pytest.mark.parametrize("shape", [(3, 5), ()])
 def test_other_dtypes_are_created_too(tmp_path: Path, dtype: Any, shape: tuple[int, ...]) -> None:
@@ -538,41 +456,6 @@ def test_other_dtypes_are_created_too(tmp_path: Path, dtype: Any, shape: tuple[i
         "level": 6,
     }
     assert np.array_equal(opened(tmp_path / "c.n5", "a")[...], zeros)
-
-
-def test_an_existing_node_is_only_replaced_when_asked_for(tmp_path: Path) -> None:
-    n5zarr.create_array(tmp_path / "c.n5" / "a", shape=(3,), dtype="u1")[:] = 1
-    with pytest.raises(zarr.errors.ContainsArrayError):
-        n5zarr.create_array(tmp_path / "c.n5" / "a", shape=(3,), dtype="u1")
-    wrong: list[tuple[dict[str, Any], str]] = [
-        ({"shape": (2**31,), "chunks": (2**31,)}, "expected at most 2147483647 bytes in a block"),
-        ({"compression": {"type": "jpeg"}}, "compression: jpeg can only be read"),
-        ({"axes": "xy"}, "axes: expected 1 values, one for each dimension, got 2"),
-    ]
-    plain: dict[str, Any] = {"shape": (3,), "dtype": "u1", "overwrite": True}
-    for how, message in wrong:
-        with pytest.raises(n5zarr.N5Error, match=message):
-            n5zarr.create_array(tmp_path / "c.n5" / "a", **(plain | how))
-        assert np.asarray(opened(tmp_path / "c.n5", "a")[:]).tolist() == [1, 1, 1]
-    array = n5zarr.create_array(tmp_path / "c.n5" / "a", shape=(3,), dtype="u1", overwrite=True)
-    np.testing.assert_array_equal(array[:], [0, 0, 0])
-
-
-def test_conditions_on_opening(root: Path) -> None:
-    found = n5zarr.open(
-        root, path="java", dtype="uint16", ndim=3, shape=[5, 7, 11], chunks=(2, 3, 4),
-        compression={"type": "gzip", "level": 6},
-    )  # fmt: skip
-    assert isinstance(found, zarr.Array)
-    wrong: dict[str, Any] = {
-        "dtype": "uint8", "ndim": 2, "shape": (11, 7, 5), "chunks": (4, 3, 2),
-        "compression": {"type": "gzip", "level": 5},
-    }  # fmt: skip
-    for name, value in wrong.items():
-        with pytest.raises(N5UnrepresentableError, match=f"java: {name}: expected"):
-            n5zarr.open(root, path="java", **{name: value})
-    with pytest.raises(N5UnrepresentableError, match="expected an array, got a group"):
-        n5zarr.open(root, ndim=3)
 
 
 def test_assumed_metadata_is_not_read(root: Path) -> None:
@@ -590,15 +473,6 @@ def test_assumed_metadata_is_not_read(root: Path) -> None:
     assert isinstance(found, zarr.Array)
     assert (np.asarray(found[...]) == 5).all()
     assert not (root / "java" / "attributes.json").exists()
-
-
-def test_opening_can_delete_what_exists(root: Path) -> None:
-    with pytest.raises(N5UnrepresentableError, match="delete_existing: expected a mode"):
-        n5zarr.open(root, "r+", path="java", delete_existing=True)
-    group = n5zarr.open(root, "a", path="java", delete_existing=True)
-    assert isinstance(group, zarr.Group)
-    assert document(root, "java") == {}
-    assert document(root) == {"n5": "2.1.3"}
 
 
 @pytest.mark.parametrize("codecs", ["zarr", "n5", "portable"])
@@ -675,10 +549,7 @@ def test_writing_through_every_presentation_is_the_same(
         np.testing.assert_array_equal(found[...], expected)
 
 
-@pytest.mark.filterwarnings(
-    "ignore:The data type .* does not have a Zarr V3 specification"
-    ":zarr.errors.UnstableSpecificationWarning"
-)
+@other_types
 @pytest.mark.parametrize("values", [[True, False], [0j, 1j], ["", "b"], [0.0, 1.5]])
 def test_xarray_masks_no_default_in_format_2(tmp_path: Path, values: list[Any]) -> None:
     dataset = xr.Dataset({"v": ("x", values)})
@@ -700,12 +571,6 @@ def test_nodes_that_others_have_removed_are_made_anew(tmp_path: Path) -> None:
         shutil.rmtree(tmp_path / "c.n5" / "g")
 
 
-def test_a_store_that_wraps_one_for_reading_is_for_reading(root: Path) -> None:
-    assert N5Store(LocalStore(root, read_only=True)).read_only
-    assert not N5Store(LocalStore(root)).read_only
-    assert not N5Store(root, read_only=True).with_read_only().read_only
-
-
 def test_the_wrapped_store_writes_if_the_given_one_does(tmp_path: Path) -> None:
     store = N5Store(LocalStore(tmp_path / "c.n5"))
     asyncio.run(store.store.set("README.md", cpu.Buffer.from_bytes(b"about")))
@@ -720,39 +585,6 @@ def test_a_name_that_looks_unfinished_is_a_name(tmp_path: Path) -> None:
     group = zarr.create_group(N5Store(tmp_path / "c.n5"))
     group.create_group("x.partial")
     assert list(group.keys()) == ["x.partial"]
-
-
-def test_arguments_that_do_not_fit_are_refused(tmp_path: Path) -> None:
-    snappy = {"compression": {"type": "blosc", "cname": "snappy"}, "dtype": "bool"}
-    wrong: list[tuple[dict[str, Any], str]] = [
-        ({"axes": "xyz"}, "axes: expected 2 values, one for each"),
-        ({"units": ["nm"]}, "units: expected 2 values, one for each"),
-        ({"resolution": []}, "resolution: expected 2 values, one for each"),
-        ({"offset": [1, 2, 3]}, "offset: expected 2 values, one for each"),
-        (
-            {"shape": (2**64, 2), "chunks": (4, 1)},
-            r"shape \(18446744073709551616, 2\), .*too large",
-        ),
-        (
-            {"dtype": "nope"},
-            "dtype: expected numbers, bool, .* that zarr knows, got 'nope'",
-        ),
-        ({"chunks": "big"}, "chunks: expected 'auto', a number, or one for each .*, got 'big'"),
-        ({"chunks": (3,)}, "chunks: expected 2 values, one for each dimension, got 1"),
-        ({"chunk_aspect_ratio": [0, 1]}, r"chunk_aspect_ratio: expected .* got \[0, 1\]"),
-        ({"chunk_aspect_ratio": [1]}, r"chunk_aspect_ratio: expected .* got \[1\]"),
-        ({"compression": {"type": "jpeg"}}, "compression: jpeg can only be read"),
-        (snappy, "compression: blosc with snappy can only be read"),
-        ({"path": "attributes.json/x"}, "N5 reserves the name 'attributes.json'"),
-    ]
-    for how, message in wrong:
-        with pytest.raises(n5zarr.N5Error, match=message):
-            n5zarr.create_array(tmp_path / "c.n5", **({"shape": (3, 5), "dtype": "u1"} | how))
-        assert "path" in how or not (tmp_path / "c.n5").exists()
-    for condition in ({"mode": "w", "ndim": 2}, {"mode": "a", "dtype": "u1"}):
-        with pytest.raises(N5UnrepresentableError, match="conditions: expected the mode"):
-            n5zarr.open(tmp_path / "c.n5", path="new", **condition)
-    assert not list(tmp_path.rglob("new"))
 
 
 def test_an_assumed_dataset_is_whole_when_it_is_written(root: Path) -> None:
@@ -804,21 +636,6 @@ def test_a_compression_that_zarr_lacks_is_never_left_out(
         make()
         documents = [json.loads(each.read_text()) for each in out.rglob("attributes.json")]
         assert [d["compression"]["type"] for d in documents if "compression" in d] == ["bzip2"]
-
-
-def test_axes_follow_the_order_of_the_store(tmp_path: Path) -> None:
-    n5zarr.create_array(
-        N5Store(tmp_path / "c.n5", axis_order="F"),
-        path="a",
-        shape=(2, 3, 5),
-        dtype="u1",
-        axes="xyz",
-        units=["nm", "um", "mm"],
-        resolution=np.array([1, 2, 3.5]),  # type: ignore[arg-type] # as any sequence
-    )
-    found = document(tmp_path / "c.n5", "a")
-    assert (found["dimensions"], found["axes"]) == ([2, 3, 5], ["x", "y", "z"])
-    assert (found["units"], found["resolution"]) == (["nm", "um", "mm"], [1, 2, 3.5])
 
 
 def test_a_changed_sign_of_zero_is_a_change(tmp_path: Path) -> None:
@@ -955,10 +772,7 @@ def test_what_others_wrote_and_what_the_record_has_stays_until_it_is_set_anew(
     assert document(root, "a")["zarr"] == {"attributes": {"units": ["nm", "um"]}}
 
 
-@pytest.mark.filterwarnings(
-    "ignore:The data type .* does not have a Zarr V3 specification"
-    ":zarr.errors.UnstableSpecificationWarning"
-)
+@other_types
 @pytest.mark.parametrize("dtype", ["c8", "S3", "U2"])
 def test_lists_for_all_axes_of_elements_with_parts_go_into_the_record(
     tmp_path: Path, dtype: str
@@ -1059,48 +873,9 @@ def test_a_group_that_is_a_dataset_by_now_changes_attributes_only(
 
 
 @pytest.mark.parametrize("zarr_format", [3, 2])
-def test_a_group_that_was_removed_does_not_replace_a_dataset(
-    tmp_path: Path, zarr_format: Any
-) -> None:
-    root = tmp_path / "c.n5"
-    parent = zarr.open_group(
-        N5Store(root, zarr_format=zarr_format), mode="w", zarr_format=zarr_format
-    )
-    group = parent.create_group("d")
-    del parent["d"]
-    n5zarr.create_array(root, path="d", shape=(5, 7), chunks=(2, 3), dtype="u2")[:] = 3
-    before = document(root, "d")
-    with pytest.raises(N5Error, match="expected a group or nothing, got a dataset") as caught:
-        group.attrs["x"] = 1
-    assert caught.value.kind == "changed"
-    # in format 2 attributes are a document of their own
-    assert document(root, "d") in (before, {**before, "x": 1})
-    np.testing.assert_array_equal(opened(root, "d")[:], np.full((5, 7), 3))
-
-
-@pytest.mark.parametrize("zarr_format", [3, 2])
-def test_an_array_that_is_a_group_by_now_changes_nothing(tmp_path: Path, zarr_format: Any) -> None:
-    root = tmp_path / "c.n5"
-    store = N5Store(root, zarr_format=zarr_format)
-    array: Any = zarr.create_array(store, name="d", shape=(5,), dtype="u2", zarr_format=zarr_format)
-    other = zarr.open_group(N5Store(root), mode="r+")
-    del other["d"]
-    other.create_group("d", attributes={"k": 1}).create_group("child")
-    with pytest.raises(N5Error, match="open array, got a group") as caught:
-        array.attrs["x"] = 2
-    assert caught.value.kind == "changed"
-    with pytest.raises(N5Error, match="open array, got a group") as caught:
-        array.resize((7,))
-    assert caught.value.kind == "changed"
-    assert document(root, "d") == {"k": 1}
-    assert list(zarr.open_group(N5Store(root), path="d", mode="r")) == ["child"]
-
-
-@pytest.mark.parametrize("zarr_format", [3, 2])
 def test_keys_of_datasets_on_groups_are_plain_unless_they_would_make_one(
     tmp_path: Path, zarr_format: Any
 ) -> None:
-    """Attributes of groups named like keys of datasets are plain unless they make a dataset."""
     root = tmp_path / "c.n5"
     store = N5Store(root, zarr_format=zarr_format)
     group = zarr.create_group(store, path="setup0", zarr_format=zarr_format)
@@ -1183,43 +958,6 @@ def test_the_version_of_a_container_is_no_attribute(tmp_path: Path) -> None:
     assert document(root) == {"n5": "2.5.1"}
 
 
-def test_attributes_of_a_group_stay_when_it_becomes_an_array(tmp_path: Path) -> None:
-    """Attributes of a group stay when Zarr v2 makes it an array, in either order of writing."""
-    root = tmp_path / "c.n5"
-    attributes: dict[str, Any] = {"dimensions": [99], "n5": "mine", "dataType": "mine", "x": 1}
-    store = N5Store(root, zarr_format=2)
-    made: dict[str, Any] = {}
-    zarr.create_array(
-        made, name="a", shape=(5, 7), dtype="u2", zarr_format=2, attributes=attributes
-    )
-
-    async def write() -> None:
-        for name in ("a/.zattrs", "a/.zarray"):
-            await store.set(name, made[name])
-
-    asyncio.run(write())
-    found: Any = opened(root, "a")
-    assert found.shape == (5, 7)
-    assert found.attrs.asdict() == attributes
-
-
-def test_a_bigstitcher_group_takes_attributes_as_they_are(tmp_path: Path) -> None:
-    root = tmp_path / "c.n5"
-    keys = {
-        "dataType": "uint16", "compression": {"type": "raw"}, "blockSize": [4], "dimensions": [9],
-    }  # fmt: skip
-    zarr.create_group(N5Store(root), path="setup0/timepoint0/s0")
-    (root / "setup0/attributes.json").write_text(
-        json.dumps({**keys, "downsamplingFactors": [[1], [2]]})
-    )
-    group = zarr.open_group(N5Store(root), path="setup0", mode="r+")
-    group.attrs["dataType"] = "uint8"
-    group.attrs["x"] = 1
-    expected = {**keys, "downsamplingFactors": [[1], [2]], "dataType": "uint8", "x": 1}
-    assert document(root, "setup0") == expected
-    assert zarr.open_group(N5Store(root), path="setup0", mode="r").attrs.asdict() == expected
-
-
 def test_empty_directories_below_the_root_are_groups(tmp_path: Path) -> None:
     """Empty directories below the root are groups, as Java and z5py create them."""
     root = tmp_path / "c.n5"
@@ -1234,26 +972,6 @@ def test_empty_directories_below_the_root_are_groups(tmp_path: Path) -> None:
     zarr.create_group(N5Store(tmp_path / "empty.n5"))  # a new container
 
 
-def test_other_members_of_a_group_come_back(tmp_path: Path) -> None:
-    root = tmp_path / "c.n5"
-    store = N5Store(root)
-    zarr.create_group(store, path="g", attributes={"a": 1})
-    other = {"must_understand": False, "v": [1]}
-    made = {"zarr_format": 3, "node_type": "group", "attributes": {"a": 1}, "other": other}
-    value = cpu.Buffer.from_bytes(json.dumps(made).encode())
-    asyncio.run(store.set("g/zarr.json", value))
-    group = zarr.open_group(N5Store(root), path="g", mode="r+")
-    assert group.metadata.extra_fields == {"other": other}
-    group.attrs["b"] = 2
-    assert zarr.open_group(N5Store(root), path="g").metadata.extra_fields == {"other": other}
-    stale = zarr.create_group(N5Store(root), path="e")
-    n5zarr.create_array(root, path="e", shape=(5,), chunks=(2,), dtype="u2", overwrite=True)
-    before = document(root, "e")
-    with pytest.raises(N5Error, match="expected a group or nothing, got a dataset"):
-        asyncio.run(stale.store.set("e/zarr.json", value))
-    assert document(root, "e") == before
-
-
 def test_only_parameters_that_every_reader_takes_are_written(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -1265,10 +983,7 @@ def test_only_parameters_that_every_reader_takes_are_written(
     }
     root = tmp_path / "c.n5"
     for name, (given, expected) in written.items():
-        made = n5zarr.create_array(
-            root, path=name, shape=(5, 7), chunks=(3, 4), dtype="u2", compression=given
-        )
-        made[:] = values
+        n5zarr.create_array(root, path=name, data=values, chunks=(3, 4), compression=given)
         assert document(root, name)["compression"].items() >= expected.items()
         np.testing.assert_array_equal(by_tensorstore(root / name), values)
     # what zarr-python 2 has written is written on

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 import zarr
-from zarr.storage import LocalStore, MemoryStore
+from zarr.storage import LocalStore
 
 import n5zarr
 from n5zarr import N5Store
@@ -25,7 +25,7 @@ from n5zarr.fast import kernel
 from n5zarr.storage.requests import Get
 from n5zarr.tools import rewriting
 from tests.command import CliRunner
-from tests.contract.stored import by_tensorstore, contents, write_by_tensorstore
+from tests.contract.stored import by_tensorstore, contents, in_memory, write_by_tensorstore
 
 JAVA = Path(__file__).parents[1] / "data" / "java"
 SHAPE = (7, 11, 13)
@@ -220,11 +220,7 @@ def _write_at_random(array: Any) -> np.ndarray:
 
 def test_any_store_and_read_only_ones(tmp_path: Path) -> None:
     write(tmp_path, "a.n5/x", sparse("uint16"))
-    memory = MemoryStore()
-    for file in (tmp_path / "a.n5").rglob("*"):
-        if file.is_file():
-            key = file.relative_to(tmp_path / "a.n5").as_posix()
-            memory._store_dict[key] = zarr.buffer.cpu.Buffer.from_bytes(file.read_bytes())
+    memory = in_memory(tmp_path / "a.n5")
     assert n5zarr.remove_empty_blocks(memory, "x").n_removed == 25
     assert sum(key.startswith("x/") for key in memory._store_dict) == 2 + 1
     closed = LocalStore(tmp_path / "a.n5", read_only=True)

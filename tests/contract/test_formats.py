@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import pickle
 from typing import TYPE_CHECKING, Any
 
@@ -46,60 +45,6 @@ def test_a_hierarchy_of_v2_is_one_when_it_is_opened_again(place: Any) -> None:
     assert (reopened[1:4, 2:5] == 7).all()
 
 
-def test_consolidated_documents_of_either_format(place: Any) -> None:
-    zarr.create_group(N5Store(place), zarr_format=2).create_array("x", shape=(3,), dtype="i4")
-    zarr.consolidate_metadata(N5Store(place))
-    found = zarr.open_consolidated(N5Store(place))
-    assert found.metadata.zarr_format == 2
-    assert found.metadata.consolidated_metadata is not None
-    assert set(found.metadata.consolidated_metadata.metadata) == {"x"}
-
-
-def test_xarray_writes_and_reads_either_format(tmp_path: Path) -> None:
-    ds = xr.Dataset({"a": (("y", "x"), VALUES)}, {"x": np.arange(7) * 0.5}, {"of": "both"})
-    formats: tuple[Any, ...] = (2, 3)
-    for zarr_format in formats:
-        store = N5Store(tmp_path / f"{zarr_format}.n5")
-        ds.to_zarr(store, zarr_format=zarr_format, consolidated=zarr_format == 2)
-        again = xr.open_zarr(N5Store(tmp_path / f"{zarr_format}.n5"), consolidated=zarr_format == 2)
-        xr.testing.assert_identical(again.load(), ds)
-        assert zarr.open_group(store, mode="r").metadata.zarr_format == zarr_format
-
-
-def test_plain_n5_is_v3_and_follows_a_group_of_v2(tmp_path: Path) -> None:
-    root = tmp_path / "c.n5"
-    n5zarr.create_array(root, path="g/plain", shape=(5, 7), dtype="u2")[...] = VALUES
-    assert zarr.open_array(N5Store(root), path="g/plain", mode="r").metadata.zarr_format == 3
-    zarr.create_group(N5Store(root), path="g", zarr_format=2, attributes={"new": 1})
-    array = zarr.open_array(N5Store(root), path="g/plain", mode="r")
-    assert array.metadata.zarr_format == 2
-    np.testing.assert_array_equal(array[...], VALUES)
-    assert zarr.open_group(N5Store(root), mode="r").metadata.zarr_format == 3
-    # all in one format, if the store is told so
-    formats: tuple[Any, ...] = (2, 3)
-    for zarr_format in formats:
-        store = N5Store(root, zarr_format=zarr_format)
-        for path in ("", "g", "g/plain"):
-            found: Any = zarr.open(store, path=path, mode="r")
-            assert found.metadata.zarr_format == zarr_format
-
-
-def test_another_format_changes_a_group_and_keeps_its_attributes(tmp_path: Path) -> None:
-    root = tmp_path / "c.n5"
-    zarr.create_group(N5Store(root), path="g", attributes={"old": 1, "both": "old"})
-    zarr.create_group(
-        N5Store(root), path="g", zarr_format=2, attributes={"new": 2, "both": "new"},
-    )  # fmt: skip
-    group = zarr.open_group(N5Store(root), path="g", mode="r")
-    assert group.metadata.zarr_format == 2
-    assert dict(group.attrs) == {"old": 1, "both": "new", "new": 2}
-    zarr.create_group(N5Store(root), path="g", zarr_format=3)
-    group = zarr.open_group(N5Store(root), path="g", mode="r")
-    assert group.metadata.zarr_format == 3
-    assert dict(group.attrs) == {"old": 1, "both": "new", "new": 2}
-    assert json.loads((root / "g/attributes.json").read_text()).keys() == {"old", "both", "new"}
-
-
 @pytest.mark.parametrize("overwrite", [False, True])
 def test_an_array_is_not_lost_to_one_of_the_other_format(place: Any, overwrite: bool) -> None:
     n5zarr.create_array(place, path="a/x", shape=(5, 7), dtype="u2")[...] = VALUES
@@ -140,27 +85,6 @@ def test_open_arrays_go_on_when_the_format_changes(tmp_path: Path, fast: bool) -
             np.testing.assert_array_equal(of_v2[k], [100 + k] * 7)
 
 
-def test_members_of_both_formats_are_opened(tmp_path: Path) -> None:
-    root = tmp_path / "c.n5"
-    zarr.create_array(N5Store(root), name="three", shape=(2,), dtype="u1")[...] = 3
-    zarr.create_array(N5Store(root), name="two", shape=(2,), dtype="u1", zarr_format=2)[...] = 2
-    group: Any = n5zarr.open(N5Store(root))
-    assert {name: int(array[0]) for name, array in group.arrays()} == {"three": 3, "two": 2}
-    every: Any = n5zarr.open(root)  # all as v3
-    assert {name: int(array[0]) for name, array in every.arrays()} == {"three": 3, "two": 2}
-
-
-def test_keys_that_both_formats_have(tmp_path: Path) -> None:
-    """Keys of chunks that both formats share, as ``a/c/1``, give the chunk of the array there."""
-    root = tmp_path / "c.n5"
-    store = N5Store(root)
-    zarr.create_array(store, name="g/c", shape=(6,), chunks=(2,), dtype="u1", zarr_format=2)[:] = 5
-    zarr.create_array(store, name="h", shape=(6,), chunks=(2,), dtype="u1")[:] = 7
-    for opened in (store, N5Store(root)):
-        assert zarr.open_array(opened, path="g/c", mode="r")[...].tolist() == [5] * 6  # type: ignore[union-attr]
-        assert zarr.open_array(opened, path="h", mode="r")[...].tolist() == [7] * 6  # type: ignore[union-attr]
-
-
 def names_in_v2(root: Path, path: str) -> Any:
     return zarr.open_array(N5Store(root, zarr_format=2), path=path).attrs.get("_ARRAY_DIMENSIONS")
 
@@ -168,31 +92,6 @@ def names_in_v2(root: Path, path: str) -> Any:
 def names_in_v3(root: Path, path: str) -> Any:
     array: Any = zarr.open_array(N5Store(root, zarr_format=3), path=path, mode="r")
     return array.metadata.dimension_names
-
-
-@pytest.mark.parametrize(
-    "document", [{"axes": ["x", "y"]}, {"zarr": {"dimension_names": ["x", "y"]}}]
-)
-def test_names_of_axes_in_v2(tmp_path: Path, document: dict[str, Any]) -> None:
-    """In v2 the names of axes are xarray's attribute, and changing either changes the other."""
-    root = tmp_path / "c.n5"
-    n5zarr.create_array(root, path="a", shape=(5, 7), dtype="u2")[...] = VALUES
-    stored = json.loads((root / "a/attributes.json").read_text())
-    (root / "a/attributes.json").write_text(json.dumps(stored | document))
-    assert names_in_v2(root, "a") == ["y", "x"]
-    found = xr.open_zarr(N5Store(root, zarr_format=2), consolidated=False)
-    assert found["a"].dims == ("y", "x")
-    np.testing.assert_array_equal(found["a"], VALUES)
-    array = zarr.open_array(N5Store(root, zarr_format=2), path="a")
-    array.attrs["new"] = 1
-    assert json.loads((root / "a/attributes.json").read_text()) == stored | document | {"new": 1}
-    array.attrs["_ARRAY_DIMENSIONS"] = ["row", "column"]
-    assert names_in_v2(root, "a") == ["row", "column"]
-    assert names_in_v3(root, "a") == ("row", "column")
-    del array.attrs["_ARRAY_DIMENSIONS"]
-    assert names_in_v2(root, "a") is None
-    assert names_in_v3(root, "a") is None
-    assert zarr.open_array(N5Store(root), path="a").attrs.get("axes") == document.get("axes")
 
 
 def test_arrays_with_some_names_have_no_attribute_in_v2(tmp_path: Path) -> None:
@@ -232,7 +131,6 @@ def test_xarray_says_that_an_array_of_v2_has_no_names(place: Any) -> None:
 def test_missing_values_of_either_format_are_missing_in_each_way(
     tmp_path: Path, zarr_format: Any, encoding: dict[str, Any], fill: int
 ) -> None:
-    """Missing values of either format are missing in each way of opening."""
     values = np.array([1, np.nan, 2])
     xr.Dataset({"a": ("x", values)}).to_zarr(
         N5Store(tmp_path / "c.n5"),
@@ -250,7 +148,6 @@ def test_missing_values_of_either_format_are_missing_in_each_way(
 
 
 def test_zeros_are_not_missing_without_a_fill_value_of_xarrays(tmp_path: Path) -> None:
-    """Zeros are not missing values unless xarray has stated a fill value."""
     array: Any = zarr.create_array(
         N5Store(tmp_path / "c.n5"), name="a", shape=(3,), dtype="i2", zarr_format=2
     )

@@ -21,12 +21,10 @@ from hypothesis import strategies as st
 import n5zarr
 from n5zarr.errors import N5Error
 from n5zarr.fast import kernel
-from n5zarr.fast.array import N5Array
 from n5zarr.fast.native import addresses
-from n5zarr.fast.pipeline import N5CodecPipeline
 from n5zarr.storage.threads import WORK
 from tests.contract.stored import contents
-from tests.waiting import wait_until
+from tests.waiting import alarms, wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -142,10 +140,9 @@ def odd_dataset(
         The container, and the path of this block.
     """
     root = factory.mktemp("odd") / "c.n5"
-    made: Any = n5zarr.create_array(
-        root, path="d", shape=(7, 11), chunks=(4, 6), dtype="u2", compression=compression
-    )
-    made[...] = np.arange(77).reshape(7, 11) % 5
+    values = np.arange(77, dtype="u2").reshape(7, 11) % 5
+    options: Any = {"chunks": (4, 6), "compression": compression}
+    n5zarr.create_array(root, path="d", data=values, **options)
     path = root / "d" / data.draw(st.sampled_from(["0/0", "1/0", "0/1", "1/1"]))
     block = bytearray(path.read_bytes())
     at = data.draw(st.integers(0, len(block) - 1))
@@ -165,22 +162,6 @@ def odd_dataset(
             return root, path
     path.write_bytes(block)
     return root, path
-
-
-@pytest.mark.each_of(5)
-@pytest.mark.parametrize("compression", COMPRESSIONS, ids=name)
-@given(data=st.data())
-def test_blocks_that_are_damaged_or_odd(
-    tmp_path_factory: pytest.TempPathFactory, compression: dict[str, Any], data: st.DataObject
-) -> None:
-    root, path = odd_dataset(tmp_path_factory, compression, data)
-    if not path.exists() and data.draw(st.booleans()):
-        path.mkdir()
-    array = n5zarr.open(root, path="d")
-    box = boxes(data.draw, (7, 11))
-    found = outcome(array, box)
-    with python_only():
-        assert found == outcome(array, box)
 
 
 @pytest.mark.parametrize("compression", COMPRESSIONS, ids=name)
@@ -290,33 +271,6 @@ def test_an_error_of_writing_names_the_block_or_compression(tmp_path: Path) -> N
         )[...] = 1
 
 
-@pytest.mark.parametrize("fill_value", [0, 1, np.nan])
-def test_it_is_used_whatever_is_missing(
-    tmp_path: Path, fill_value: float, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    made: Any = n5zarr.create_array(
-        tmp_path / "c.n5", path="d", shape=(6, 7), chunks=(2, 3), dtype="f4", fill_value=fill_value
-    )
-    assert isinstance(made, N5Array)
-    with monkeypatch.context() as patch:
-        patch.setattr(N5CodecPipeline, "read", None)
-        patch.setattr(N5CodecPipeline, "write", None)
-        made[:3, 1:] = 5
-        for array in (made, n5zarr.open(tmp_path / "c.n5", path="d"), made.with_config({})):
-            opened: Any = array
-            np.testing.assert_array_equal(opened[0], [fill_value, 5, 5, 5, 5, 5, 5])
-            np.testing.assert_array_equal(opened[3:], np.full((3, 7), fill_value))
-    ours = f"{N5CodecPipeline.__module__}.{N5CodecPipeline.__qualname__}"
-    with zarr.config.set({"codec_pipeline.path": ours}):  # also where it is switched off
-        kept: Any = made.with_config({"write_empty_chunks": True})
-    assert isinstance(kept, N5Array)
-    assert isinstance(kept.async_array.codec_pipeline, N5CodecPipeline)
-    made[...] = fill_value
-    assert not list((tmp_path / "c.n5" / "d").rglob("[0-9]/[0-9]"))
-    kept[...] = fill_value
-    assert len(list((tmp_path / "c.n5" / "d").rglob("[0-9]/[0-9]"))) == 9
-
-
 @pytest.mark.parametrize("n", [2**63 - 1, 2**62, 2**40 + 5])
 def test_dimensions_at_the_end_of_what_integers_hold(tmp_path: Path, n: int) -> None:
     root = tmp_path / "c.n5"
@@ -350,14 +304,8 @@ def test_an_exception_of_a_signal_handler_ends_a_write(
     def ring(*_: Any) -> None:
         raise raised
 
-    before = signal.signal(signal.SIGALRM, ring)
-    try:
-        signal.setitimer(signal.ITIMER_REAL, 0.1)
-        with pytest.raises(raised):
-            array[...] = values
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
+    with alarms(ring, 0.1), pytest.raises(raised):
+        array[...] = values
     n_blocks = len(list((tmp_path / "c.n5" / "d").rglob("[0-9]*/[0-9]*")))
     wait_until(lambda: not WORK.asked)
     # nothing went on behind one's back
@@ -387,7 +335,6 @@ def test_a_dataset_whose_directory_is_not_there(tmp_path: Path) -> None:
 
 
 def test_without_the_libraries_functions(programs: Programs, tmp_path: Path) -> None:
-    """Without functions of the compression libraries, the kernel gives the same values."""
     script = """
 import n5zarr.fast.native as native
 n_functions = len(native.addresses())
@@ -665,7 +612,6 @@ def test_decoders_are_kept_for_the_next_thread(programs: Programs, tmp_path: Pat
 
 
 def test_blocks_outside_of_the_dataset_are_left_to_python(tmp_path: Path) -> None:
-    """The kernel leaves blocks outside of the dataset to Python."""
     geometry = np.array([3, 4, 0, 6, 0, 0, 1, 1], "i8")
     array = np.ones((8, 6), "u2")
     assert len(kernel._kernel.read_box(*arguments(tmp_path, geometry=geometry, array=array))) == 6

@@ -13,7 +13,7 @@ import pytest
 
 from n5zarr.fast import kernel, many_files
 from n5zarr.format.order import N5Tuple
-from n5zarr.storage.files import read_ends, stamp
+from n5zarr.storage.files import read_ends
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -38,18 +38,6 @@ def folder(tmp_path: Path) -> Path:
 
 def ends(folder: Path, *positions: tuple[int, ...]) -> list[Any]:
     return many_files.read_ends(f"{folder}/", [N5Tuple(p) for p in positions], FIRST, LAST)
-
-
-def test_ends_of_any_size(folder: Path) -> None:
-    positions = [(number, 7) for number in range(len(SIZES))]
-    found = ends(folder, *positions)
-    assert found == [read_ends(f"{folder}/{number}/7", FIRST, LAST) for number, _ in positions]
-    whole = [(folder / str(number) / "7").read_bytes() for number, _ in positions]
-    assert [each[0] for each in found] == SIZES
-    assert all(data.startswith(each[1]) for each, data in zip(found, whole, strict=True))
-    assert all(data.endswith(each[2]) for each, data in zip(found, whole, strict=True))
-    assert len(found[-1][1]) == FIRST
-    assert len(found[-1][2]) == LAST
 
 
 def test_what_is_odd_is_left_to_python(folder: Path) -> None:
@@ -103,17 +91,3 @@ def test_wrong_arguments_of_stamps_are_refused(folder: Path) -> None:
     few = array("q", (5, 5, 5))  # room for one file and a half
     function(b"\0".join(bytes(folder / str(n) / "7") for n in range(3)), few)
     assert list(few) == [1_700_000_000 * 10**9, 0, 5]
-
-
-def test_stamps_are_times_and_sizes(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    paths = [f"{folder}/{number}/7" for number in range(len(SIZES) + 2)]
-    expected = [stamp(path) for path in paths]
-    found = many_files.stamps(paths)
-    assert found == [each and each[1:3] for each in expected]
-    assert found[-2:] == [None, None]
-    assert found[5] == (1_700_000_005 * 10**9, 50)
-    assert many_files.stamps([]) == []
-    assert many_files.stamps(paths[:1]) is None  # one alone takes less time without the kernel
-    monkeypatch.setattr(many_files, "_kernel", None)
-    assert many_files.stamps(paths) is None
-    assert ends(folder, (0, 7), (1, 7)) == [None, None]

@@ -117,22 +117,3 @@ async def test_memory_holds_the_names_of_a_large_group(
     small = make(tmp_path / "small.n5", 300)
     await peak(work, small)  # what is imported and remembered once
     assert (await peak(work, root) - await peak(work, small)) / (N - 300) < most
-
-
-async def test_the_keys_of_many_blocks_come_in_the_order_of_their_names(tmp_path: Path) -> None:
-    folder = make(tmp_path / "c.n5", 0) / "d"
-    folder.mkdir()
-    document = DATASET | {"dimensions": [15, 2500], "blockSize": [1, 1]}
-    (folder / "attributes.json").write_text(json.dumps(document))
-    positions = [(x, y) for x in range(15) for y in range(0, 2500, 7)]
-    for x, y in positions:
-        (folder / str(x)).mkdir(exist_ok=True)
-        (folder / str(x) / str(y)).touch()
-    assert len(positions) > 4096  # more than are sorted by name
-    found = [key async for key in N5Store(tmp_path / "c.n5").list_prefix("d")]
-    assert found == ["d/zarr.json", *sorted(f"d/c/{y}/{x}" for x, y in positions)]
-    part = [key async for key in N5Store(tmp_path / "c.n5").list_prefix("d/c/7")]
-    assert part == sorted(f"d/c/7/{x}" for x in range(15))
-    in_n5_order = N5Store(tmp_path / "c.n5", axis_order="F")
-    found = [key async for key in in_n5_order.list_prefix("d/c")]
-    assert found == sorted(f"d/c/{x}/{y}" for x, y in positions)

@@ -110,13 +110,13 @@ READING: dict[str, Callable[[Any, str, str, Path], object]] = {
     ),
     "serve": lambda at, group, path, out: n5zarr.serve(at, port=0).close(),
     "view": lambda at, group, path, out: n5zarr.view(at, port=0).close(),
-}
+}  # fmt: skip
 BLOCKS: dict[str, Callable[[Any, str, str, Path], object]] = {
     "read_block": lambda at, group, path, out: n5zarr.read_block(at, path, (0, 0, 0)),
     "virtualize": lambda at, group, path, out: n5zarr.virtualize(
         at, out / "out.json", url="file:///elsewhere"
     ),
-}
+}  # fmt: skip
 WRITING: dict[str, Callable[[Any, str, str], object]] = {
     "set_attribute": lambda at, group, path: n5zarr.set_attribute(at, path, "a", 1),
     "remove_attribute": lambda at, group, path: n5zarr.remove_attribute(at, path, "a"),
@@ -135,7 +135,7 @@ WRITING: dict[str, Callable[[Any, str, str], object]] = {
     ),
     "rechunk": lambda at, group, path: n5zarr.rechunk(at, path, compression="raw"),
     "quarantine_blocks": lambda at, group, path: n5zarr.quarantine_blocks(at, ()),
-}
+}  # fmt: skip
 COMMANDS = (
     "tree --size {at}",
     "tree --json {group}",

@@ -6,6 +6,7 @@ import logging
 import os
 import shutil
 import threading
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
@@ -245,10 +246,7 @@ def test_locks_are_told_when_taken_waited_for_and_released(
     assert said.count(f"exclusive lock waits for this process: {path}") == 1
     assert said[-1] == f"exclusive lock released: {path}"
     assert files.read(path, settled=True) == b'{"a":1}\n'
-    assert heard("storage.locks") == [
-        f"shared lock taken: {path}",
-        f"shared lock released: {path}",
-    ]
+    assert heard("storage.locks") == [f"shared lock taken: {path}", f"shared lock released: {path}"]
 
 
 # ------------------------------------------------------------------------------------- cost
@@ -277,9 +275,6 @@ def test_the_log_is_asked_once_for_a_box_and_not_for_each_block(
         return len([name for name in asked if name.startswith("n5zarr")])
 
     monkeypatch.setattr(logging.Logger, "isEnabledFor", count)
-    if in_python:
-        with python_only():
-            few, many = n_asked(np.s_[:2, :3]), n_asked(np.s_[:, :])
-    else:
+    with python_only() if in_python else nullcontext():
         few, many = n_asked(np.s_[:2, :3]), n_asked(np.s_[:, :])
     assert 0 < few == many <= 4  # of 1 block and of 30

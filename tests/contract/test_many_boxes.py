@@ -10,14 +10,13 @@ import pytest
 import zarr
 from hypothesis import given
 from hypothesis import strategies as st
-from hypothesis.extra.numpy import arrays
 
 import n5zarr
 from n5zarr import N5Store
-from n5zarr.arrays.box import Box, Groups
+from n5zarr.arrays.box import Box
 from n5zarr.arrays.open_dataset import dataset_of_array
 from n5zarr.codecs.buffers import Scratch
-from n5zarr.errors import N5BlockError, N5UnrepresentableError
+from n5zarr.errors import N5BlockError
 from n5zarr.fast import kernel
 from tests.contract.test_kernel import COMPRESSIONS, name
 from tests.memory import traced
@@ -33,10 +32,7 @@ def written(path: Path, compression: Any) -> tuple[Any, np.ndarray]:
     """Write numbers, and one missing block; return the array and the numbers."""
     values = np.random.default_rng(1).integers(1, 2**16, SHAPE).astype("u2")
     values[5:10, 7:14, :11] = 0
-    array = n5zarr.create_array(
-        path, path="d", shape=SHAPE, chunks=CHUNKS, dtype="u2", compression=compression
-    )
-    array[...] = values
+    n5zarr.create_array(path, path="d", data=values, chunks=CHUNKS, compression=compression)
     assert not (path / "d/0/1/1").exists()
     return n5zarr.open_array(path, path="d"), values
 
@@ -94,7 +90,7 @@ PLACES: dict[str, Any] = {
     "text": lambda path, values: n5zarr.create_array(
         path, path="d", data=values.astype("T"), chunks=CHUNKS
     ),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("made", PLACES.values(), ids=PLACES.keys())
@@ -156,51 +152,6 @@ def test_reading_takes_the_memory_of_the_result_and_few_blocks(tmp_path: Path, w
     assert memory.peak < found.nbytes + n_in_flight * 32 * 26 * 34 + 2**19
 
 
-def test_no_boxes_and_empty_boxes(raw: tuple[Any, np.ndarray]) -> None:
-    array, _ = raw
-    assert n5zarr.read_boxes(array, [], (2, 3, 4)).shape == (0, 2, 3, 4)
-    assert n5zarr.read_boxes(array, [(1, 2, 3)], (2, 0, 4)).shape == (1, 2, 0, 4)
-
-
-@pytest.mark.parametrize(
-    ("starts", "shape", "out", "message"),
-    [
-        ([(0, 0, -1)], (1, 1, 1), None, r"box 0 from \[0, 0, -1\]"),
-        ([(0, 0, 0), (22, 0, 0)], (2, 1, 1), None, r"box 1 from \[22, 0, 0\]"),
-        ([(0, 0)], (1, 1, 1), None, r"starts: expected integers of the shape \(boxes, 3\)"),
-        ([(0.0, 0.0, 0.5)], (1, 1, 1), None, "starts: expected integers"),
-        ([(0, 0, 0)], (1, 1), None, "shape: expected 3 numbers"),
-        ([(0, 0, 0)], (1, 1, -1), None, "shape: expected 3 numbers"),
-        ([(0, 0, 0)], (1, 1, 1.5), None, "starts, shape: expected integers"),
-        ([(0, 0, 0)], 1, None, "starts, shape: expected integers"),
-        ([(0, 0, 0), (0, 0)], (1, 1, 1), None, "starts, shape: expected integers"),
-        ([[]], (1, 1, 1), None, "starts: expected integers of the shape"),
-        ([(0, 0, 2**64 - 1)], (1, 1, 1), None, "starts: expected"),
-        ([(0, 0, 0)], (1, 1, 1), [[[[0]]]], "out: expected a numpy array, got list"),
-        ([(0, 0, 0)], (1, 1, 1), np.empty((2, 1, 1, 1), "u2"), "out: expected"),
-        ([(0, 0, 0)], (1, 1, 1), np.empty((1, 1, 1, 1), "i2"), "out: expected"),
-    ],
-)
-def test_wrong_boxes_are_refused(
-    raw: tuple[Any, np.ndarray], starts: Any, shape: Any, out: Any, message: str
-) -> None:
-    with pytest.raises(N5UnrepresentableError, match=message) as caught:
-        n5zarr.read_boxes(raw[0], starts, shape, out)
-    assert caught.value.kind == "option"
-
-
-def test_what_is_no_array_of_zarr_is_refused() -> None:
-    with pytest.raises(N5UnrepresentableError, match="array: expected an array of zarr"):
-        n5zarr.read_boxes(np.zeros((2, 3)), [(0, 0)], (1, 1))  # type: ignore[arg-type]
-
-
-def test_an_array_without_axes(tmp_path: Path) -> None:
-    array = zarr.create_array(N5Store(tmp_path), name="d", shape=(), dtype="u2")
-    array[()] = 7
-    for each in (array, n5zarr.open_array(tmp_path, path="d")):
-        assert n5zarr.read_boxes(each, np.zeros((3, 0), int), ()).tolist() == [7, 7, 7]
-
-
 def test_nothing_is_written_after_an_error() -> None:
     values = np.random.default_rng(1).integers(1, 2**16, (400, 4)).astype("u2")
     store = Watched()
@@ -234,19 +185,6 @@ def test_boxes_in_opposite_corners_read_no_more_than_they_want(tmp_path: Path) -
                 found = n5zarr.read_boxes(array, [[0, 0], [3990, 3990]], (2, 2))
             assert (found == 3).all()
             assert memory.peak < 14_000_000  # the index of the shard has 4 MB; the array 16
-
-
-def test_a_damaged_block_and_its_box_are_named(tmp_path: Path, way: str) -> None:
-    values = np.random.default_rng(1).integers(1, 2**16, SHAPE).astype("u2")
-    n5zarr.create_array(tmp_path, path="d", data=values, chunks=CHUNKS, compression="gzip")
-    block = tmp_path / "d/1/2/3"
-    block.write_bytes(block.read_bytes()[:-9])
-    array: Any = n5zarr.open_array(tmp_path, path="d")
-    starts = [(0, 0, 0), (15, 14, 11), (3, 5, 7)]
-    with pytest.raises(N5BlockError, match="d: block 1/2/3") as caught:
-        array.read_boxes(starts, (4, 5, 6))
-    assert caught.value.__notes__ == ["for box 1, from [15, 14, 11]"]
-    np.testing.assert_array_equal(array.read_boxes(starts[::2], (4, 5, 6))[0], values[:4, :5, :6])
 
 
 # ---------------------------------------------------------------------- selections
@@ -301,81 +239,6 @@ def test_steps_read_the_rows_of_a_raw_block_that_they_need(
     assert 0 < sum(taken) < 2**18 + 1000 < values.nbytes  # a group of rows, and its header
 
 
-@given(data=st.data())
-def test_steps_are_written(data: st.DataObject, tmp_path_factory: pytest.TempPathFactory) -> None:
-    compression = data.draw(st.sampled_from(COMPRESSIONS))
-    array: Any = n5zarr.create_array(
-        tmp_path_factory.mktemp("steps"), path="d", shape=SHAPE, chunks=CHUNKS, dtype="u2",
-        compression=compression,
-    )  # fmt: skip
-    expected = np.zeros(SHAPE, "u2")
-    for k in range(1, 4):
-        selection = data.draw(st.tuples(*map(steps, SHAPE)))
-        expected[selection] = array[selection] = np.uint16(k * 1001)
-        np.testing.assert_array_equal(array[...], expected)
-
-
-@pytest.mark.each_of(4)
-@given(data=st.data())
-def test_points(both: tuple[Any, np.ndarray], data: st.DataObject) -> None:
-    array, values = both
-    shape = data.draw(st.sampled_from([(1,), (9,), (4, 3)]))
-    coords = tuple(data.draw(arrays("i8", shape, elements=st.integers(-n, n - 1))) for n in SHAPE)
-    for found in (array.vindex[coords], array.get_coordinate_selection(coords)):
-        np.testing.assert_array_equal(found, values[coords])
-
-
-def test_points_are_broadcast(both: tuple[Any, np.ndarray]) -> None:
-    array, values = both
-    np.testing.assert_array_equal(
-        array.vindex[[[1], [22]], [0, 30, -1], 5],
-        values[np.array([[1], [22]]), np.array([0, 30, -1]), 5],
-    )
-
-
-@pytest.mark.each_of(4)
-@pytest.mark.parametrize("density", [0.001, 0.3, 1])
-def test_masks(both: tuple[Any, np.ndarray], density: float) -> None:
-    array, values = both
-    mask = np.random.default_rng(5).random(SHAPE) < density
-    for found in (array[mask], array.vindex[mask], array.get_mask_selection(mask)):
-        np.testing.assert_array_equal(found, values[mask])
-    assert array.vindex[np.zeros(SHAPE, bool)].shape == (0,)
-
-
-LISTS: list[tuple[Any, ...]] = [
-    ([3, 1, 22, -2, 3], slice(None), 5),
-    (slice(2, 21), [0], slice(3, None)),
-    (4, slice(5, 6), [18, 0, 7]),
-    ([1, 5], [2, 2, 30], [3, 4]),
-    (slice(None), [4, -1], np.arange(19) % 3 == 0),
-    (np.ones(23, bool), 5, slice(None, 4)),
-    (slice(None, None, 3), [4, 5], slice(None)),
-]
-
-
-@pytest.mark.each_of(4)
-@pytest.mark.parametrize("selection", LISTS, ids=repr)
-def test_lists_of_positions(both: tuple[Any, np.ndarray], selection: Any) -> None:
-    array, values = both
-    parts = [
-        np.arange(n)[[part] if isinstance(part, int) else part]
-        for part, n in zip(selection, SHAPE, strict=True)
-    ]
-    dropped = tuple(k for k, part in enumerate(selection) if isinstance(part, int))
-    expected = values[np.ix_(*parts)].squeeze(dropped)
-    for found in (array.oindex[selection], array.get_orthogonal_selection(selection)):
-        np.testing.assert_array_equal(found, expected)
-
-
-@pytest.mark.each_of(4)
-@pytest.mark.parametrize("selection", [1, -1, (slice(1, 3), 0, -1), (4, slice(3, None), 1), ...])
-def test_chunks(both: tuple[Any, np.ndarray], selection: Any, tmp_path: Path) -> None:
-    array, values = both
-    plain = zarr.create_array(tmp_path, data=values, chunks=CHUNKS)
-    np.testing.assert_array_equal(array.blocks[selection], plain.blocks[selection])
-
-
 WRONG: dict[str, Any] = {
     "a point behind the end": lambda array: array.vindex[[23], [0], [0]],
     "points of two numbers": lambda array: array.vindex[[1, 2], [1, 2, 3], [0]],
@@ -390,7 +253,7 @@ WRONG: dict[str, Any] = {
     "an axis too many": lambda array: array[::2, 1, 1, 1],
     "a chunk before the begin": lambda array: array.blocks[-9:3],
     "points of ranges": lambda array: array.get_coordinate_selection((range(3),) * 3),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("wrong", WRONG.values(), ids=WRONG.keys())
@@ -406,29 +269,6 @@ def test_wrong_selections_raise_what_zarr_raises(
 
 
 # ---------------------------------------------------------------------- groups
-
-
-@given(
-    block_size=st.tuples(*[st.integers(1, 9)] * 2), shape=st.tuples(*[st.integers(1, 20)] * 2),
-    starts=st.lists(st.tuples(st.integers(0, 50), st.integers(2**62, 2**62 + 50)), min_size=1),
-)  # fmt: skip
-def test_groups_are_the_blocks_that_each_box_touches(
-    block_size: tuple[int, int], shape: tuple[int, int], starts: list[tuple[int, int]]
-) -> None:
-    groups = Groups.of(np.array(starts, "i8"), shape, block_size)
-    found = {
-        (*place, int(box)) for k, place in enumerate(groups.places.tolist())
-        for box in groups.of_block(k)
-    }  # fmt: skip
-    expected = {
-        (y, x, box)
-        for box, start in enumerate(starts)
-        for y in range(start[0] // block_size[0], (start[0] + shape[0] - 1) // block_size[0] + 1)
-        for x in range(start[1] // block_size[1], (start[1] + shape[1] - 1) // block_size[1] + 1)
-    }
-    assert found == expected
-    assert len(groups.members) == len(expected)
-    assert len({tuple(place) for place in groups.places.tolist()}) == len(groups.places)
 
 
 @pytest.mark.parametrize(

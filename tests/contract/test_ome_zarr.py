@@ -157,11 +157,10 @@ def test_mirrored_images_are_reversed_at_the_same_positions(
         transform: Any = {
             "axes": axes, "scale": scale, "translate": start, "units": ["nm"] * len(axes),
         }  # fmt: skip
-        array = n5zarr.create_array(
-            tmp_path / f"a.n5/im/s{k}", shape=data[by].shape, dtype="u2",
-            chunks=(5, 4, 3, 2)[: len(axes)], attributes={"transform": transform},
+        n5zarr.create_array(
+            tmp_path / f"a.n5/im/s{k}", data=data[by], chunks=(5, 4, 3, 2)[: len(axes)],
+            attributes={"transform": transform},
         )  # fmt: skip
-        array[...] = data[by]
     out = tmp_path / "out.zarr"
     with pytest.warns(N5Warning, match="/im: in reverse order along y, at the same positions"):
         n5zarr.convert(tmp_path / "a.n5", out, ome=True, ome_version=version, verify=True)
@@ -248,7 +247,6 @@ def test_a_dataset_that_is_no_image_is_refused_or_kept_as_an_array(tmp_path: Pat
 
 
 def test_a_group_whose_levels_do_not_fit_is_no_image(tmp_path: Path) -> None:
-    """A group whose levels do not fit is no image, but its datasets are images."""
     source = tmp_path / "in.n5"
     shutil.copytree(JAVA / "metadata.n5" / "ngff-0.5-n5order", source / "g")
     n5zarr.create_array(source / "g" / "s1", data=np.zeros((4, 2, 3, 4), "u1"), overwrite=True)
@@ -326,10 +324,7 @@ def test_documents_of_0_4_are_those_of_its_specification(tmp_path: Path) -> None
     axes = [{"name": name, "type": "space", "unit": "micrometer"} for name in "zyx"]
     assert image["axes"] == axes
     assert image["datasets"] == [
-        {
-            "path": "s0",
-            "coordinateTransformations": [{"type": "scale", "scale": [3, 0.5, 0.25]}],
-        },
+        {"path": "s0", "coordinateTransformations": [{"type": "scale", "scale": [3, 0.5, 0.25]}]},
         {
             "path": "s1",
             "coordinateTransformations": [

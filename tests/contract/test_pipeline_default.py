@@ -90,26 +90,101 @@ def run_new(code: str, *arguments: str, first: str = "", **variables: str) -> An
 @pytest.fixture(scope="module")
 def container(tmp_path_factory: pytest.TempPathFactory) -> str:
     root = tmp_path_factory.mktemp("default") / "c.n5"
-    array: Any = n5zarr.create_array(root, path="a", shape=(5, 7), chunks=(3, 4), dtype="u2")
-    array[...] = np.arange(35).reshape(5, 7)
+    values = np.arange(35, dtype="u2").reshape(5, 7)
+    n5zarr.create_array(root, path="a", data=values, chunks=(3, 4))
     return str(root)
 
 
 # ---------------------------------------------------------------------- who chooses
 
 
-def test_importing_makes_it_the_default(run: Run, container: str) -> None:
-    code = """
+OPENED = 'array = zarr.open_array(n5zarr.N5Store(sys.argv[1]), path="a", mode="r")'
+PROGRAMS: dict[str, tuple[str, list[Any]]] = {
+    "imported": (
+        f"""
         import sys
         before = configured()
         import n5zarr
-        array = zarr.open_array(n5zarr.N5Store(sys.argv[1]), path="a", mode="r")
+        {OPENED}
         show(before, configured(), name_of(array), int(array[...].sum()))
-    """
-    assert run(code, container) == [ZARRS, OURS, OURS, 595]
+        """,
+        [ZARRS, OURS, OURS, 595],
+    ),
+    "while another is chosen": (
+        f"""
+        import sys
+        with zarr.config.set({{"codec_pipeline.path": {FUSED!r}}}):
+            import n5zarr
+            inside = configured()
+        outside = configured()
+        store = n5zarr.N5Store(sys.argv[1])
+        n5zarr.fast.default.make_default()
+        with zarr.config.set({{"codec_pipeline.path": {FUSED!r}}}):
+            one = name_of(zarr.open_array(store, path="a", mode="r"))
+        two = name_of(zarr.open_array(store, path="a", mode="r"))
+        show(inside, outside, one, two)
+        """,
+        [FUSED, ZARRS, FUSED, OURS],
+    ),
+    "while something else is set": (
+        """
+        with zarr.config.set({"array.order": "F"}):
+            import n5zarr
+            inside = configured()
+        show(inside, configured(), zarr.config.get("array.order"))
+        """,
+        [OURS, OURS, "C"],
+    ),
+    "by threads at once": (
+        f"""
+        import sys
+        from concurrent.futures import ThreadPoolExecutor
+        from threading import Barrier
+        barrier = Barrier(8)
+        def work(k):
+            barrier.wait()
+            import n5zarr
+            {OPENED}
+            return name_of(array), int(array[...].sum())
+        with ThreadPoolExecutor(8) as threads:
+            found = set(threads.map(work, range(8)))
+        show(configured(), sorted(found))
+        """,
+        [OURS, [[OURS, 595]]],
+    ),
+    "a subclass of the store": (
+        """
+        import sys, n5zarr
+        class Own(n5zarr.N5Store):
+            pass
+        array = zarr.open_array(Own(sys.argv[1]), path="a", mode="r")
+        show(name_of(array), int(array[...].sum()))
+        """,
+        [OURS, 595],
+    ),
+    **{
+        f"zarr's, by {how} of its configuration": (
+            f"""
+            import sys, n5zarr
+            {OPENED}
+            zarr.config.{how}()
+            again = zarr.open_array(n5zarr.N5Store(sys.argv[1]), path="a", mode="r")
+            is_same = bool((array[...] == again[...]).all())
+            show(configured(), name_of(array), name_of(again), is_same)
+            """,
+            [ZARRS, OURS, ZARRS, True],
+        )
+        for how in ("reset", "refresh")
+    },
+}
 
 
-ORDERS = {  # beside zarr first, as above
+@pytest.mark.parametrize(("code", "expected"), PROGRAMS.values(), ids=PROGRAMS)
+def test_the_pipeline_is(run: Run, container: str, code: str, expected: list[Any]) -> None:
+    assert run(code, container) == expected
+
+
+ORDERS = {  # beside zarr first, as in the first program
     "n5zarr first": """
 import n5zarr
 assert not {"zarr", "numpy"} & {*sys.modules}
@@ -157,19 +232,12 @@ def test_it_is_the_default_in_any_order(container: str, order: str) -> None:
     assert found == [OURS, ZARRS, OURS, 595, ZARRS]
 
 
-def test_a_variable_chooses_another() -> None:
-    code = "import n5zarr; show(configured())"
-    assert run_new(code, ZARR_CODEC_PIPELINE__PATH=FUSED) == [FUSED]
-
-
-def test_a_variable_names_ours(container: str) -> None:
-    """If the variable names n5zarr's pipeline, importing n5zarr activates it."""
-    code = """
-        import sys, n5zarr
-        array = zarr.open_array(n5zarr.N5Store(sys.argv[1]), path="a", mode="r")
-        show(name_of(array), name_of(zarr.zeros((3,))))
-    """
-    assert run_new(code, container, ZARR_CODEC_PIPELINE__PATH=OURS) == [OURS, ZARRS]
+@pytest.mark.parametrize(("named", "of_others"), [(FUSED, FUSED), (OURS, ZARRS)])
+def test_a_variable_names_one(container: str, named: str, of_others: str) -> None:
+    names = "configured(), name_of(array), name_of(zarr.zeros(3))"
+    code = f"import sys, n5zarr; {OPENED}; show({names})"
+    found = run_new(code, container, ZARR_CODEC_PIPELINE__PATH=named)
+    assert found == [named, named, of_others]
 
 
 @pytest.mark.each_of(3)
@@ -192,75 +260,6 @@ def test_a_program_chooses_another(run: Run, container: str, chosen: str, when: 
     code = dedent(code).replace("{third}", THIRD)
     name = FUSED if chosen == "FUSED" else "__main__.Third"
     assert run(code, container) == [name, name, 595, 595]
-
-
-def test_it_can_be_switched_off(run: Run, container: str) -> None:
-    code = """
-        import sys, n5zarr
-        array = zarr.open_array(n5zarr.N5Store(sys.argv[1]), path="a", mode="r")
-        show(configured(), name_of(array), int(array[...].sum()))
-    """
-    assert run(code, container, N5ZARR_PIPELINE="0") == [ZARRS, ZARRS, 595]
-    assert run(code, container, N5ZARR_PIPELINE="1") == [OURS, OURS, 595]
-
-
-def test_while_another_is_chosen(run: Run, container: str) -> None:
-    code = f"""
-        import sys
-        with zarr.config.set({{"codec_pipeline.path": {FUSED!r}}}):
-            import n5zarr
-            inside = configured()
-        outside = configured()
-        store = n5zarr.N5Store(sys.argv[1])
-        n5zarr.fast.default.make_default()
-        with zarr.config.set({{"codec_pipeline.path": {FUSED!r}}}):
-            one = name_of(zarr.open_array(store, path="a", mode="r"))
-        two = name_of(zarr.open_array(store, path="a", mode="r"))
-        show(inside, outside, one, two)
-    """
-    assert run(code, container) == [FUSED, ZARRS, FUSED, OURS]
-
-
-def test_while_something_else_is_set(run: Run) -> None:
-    code = """
-        with zarr.config.set({"array.order": "F"}):
-            import n5zarr
-            inside = configured()
-        show(inside, configured(), zarr.config.get("array.order"))
-    """
-    assert run(code) == [OURS, OURS, "C"]
-
-
-@pytest.mark.each_of(2)
-@pytest.mark.parametrize("how", ["reset", "refresh"])
-def test_resetting_gives_zarrs(run: Run, container: str, how: str) -> None:
-    """Resetting zarr's configuration brings back zarr's own pipeline."""
-    code = f"""
-        import sys, n5zarr
-        array = zarr.open_array(n5zarr.N5Store(sys.argv[1]), path="a", mode="r")
-        zarr.config.{how}()
-        again = zarr.open_array(n5zarr.N5Store(sys.argv[1]), path="a", mode="r")
-        show(configured(), name_of(array), name_of(again), bool((array[...] == again[...]).all()))
-    """
-    assert run(code, container) == [ZARRS, OURS, ZARRS, True]
-
-
-def test_threads_that_import_at_once(run: Run, container: str) -> None:
-    code = """
-        import sys
-        from concurrent.futures import ThreadPoolExecutor
-        from threading import Barrier
-        barrier = Barrier(8)
-        def work(k):
-            barrier.wait()
-            import n5zarr
-            array = zarr.open_array(n5zarr.N5Store(sys.argv[1]), path="a", mode="r")
-            return name_of(array), int(array[...].sum())
-        with ThreadPoolExecutor(8) as threads:
-            found = set(threads.map(work, range(8)))
-        show(configured(), sorted(found))
-    """
-    assert run(code, container) == [OURS, [[OURS, 595]]]
 
 
 # ---------------------------------------------------------------------- other stores
@@ -299,17 +298,6 @@ def test_arrays_of_other_stores_have_what_zarr_gives(run: Run, container: str) -
         show(name_of(array), int(array[...].sum()))
     """
     assert run(wrapped, container) == [ZARRS, 595]
-
-
-def test_a_subclass_of_the_store(run: Run, container: str) -> None:
-    code = """
-        import sys, n5zarr
-        class Own(n5zarr.N5Store):
-            pass
-        array = zarr.open_array(Own(sys.argv[1]), path="a", mode="r")
-        show(name_of(array), int(array[...].sum()))
-    """
-    assert run(code, container) == [OURS, 595]
 
 
 # ---------------------------------------------------------------------- other processes
@@ -365,39 +353,8 @@ def test_processes(run: Run, container: str, tmp_path: Path, method: str) -> Non
                 print(sorted(set(pool.map(work, [array] * 4))))
         """)
     )
-    kept = {k: v for k, v in os.environ.items() if not k.startswith(("ZARR_", "N5ZARR_"))}
-    done = subprocess.run(
-        [sys.executable, str(tmp_path / "program.py"), container, method],
-        env=kept,
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
+    command = [sys.executable, str(tmp_path / "program.py"), container, method]
+    options: Any = {"env": environment(), "capture_output": True, "text": True, "timeout": 120}
+    done = subprocess.run(command, check=False, **options)
     name = OURS.rpartition(".")[2]
     assert done.stdout.strip() == f"[('{name}', '{name}', 595, 574)]", done.stderr
-
-
-class CountingStore(N5Store):
-    """A store that overrides reading, and records the keys."""
-
-    async def get(self, key: str, *args: Any, **kwargs: Any) -> Any:
-        vars(self).setdefault("keys", []).append(key)
-        return await super().get(key, *args, **kwargs)
-
-    def get_sync(self, key: str, **kwargs: Any) -> Any:
-        vars(self).setdefault("keys", []).append(key)
-        return super().get_sync(key, **kwargs)
-
-
-def test_a_store_that_changes_how_chunks_are_read_is_asked_for_them(tmp_path: Path) -> None:
-    with zarr.config.set({"codec_pipeline.path": OURS}):
-        made: Any = zarr.create_array(
-            N5Store(tmp_path / "c.n5"), name="a", shape=(6,), chunks=(2,), dtype="i4"
-        )
-        made[...] = range(6)
-        store = CountingStore(tmp_path / "c.n5")
-        array: Any = zarr.open_array(store, path="a")
-        assert array[...].tolist() == [*range(6)]
-        assert {"a/c/0", "a/c/1", "a/c/2"} <= set(vars(store)["keys"])
-        assert isinstance(made.async_array.codec_pipeline, n5zarr.fast.pipeline.N5CodecPipeline)  # type: ignore[attr-defined]

@@ -44,11 +44,7 @@ def source() -> np.ndarray:
 
 
 def make(path: Path) -> Any:
-    array = n5zarr.create_array(
-        path, path="d", shape=SHAPE, chunks=BLOCK, dtype="u2", compression=GZIP
-    )
-    array[...] = source()
-    return array
+    return n5zarr.create_array(path, path="d", data=source(), chunks=BLOCK, compression=GZIP)
 
 
 def resized(array: np.ndarray, shape: tuple[int, ...], fill: int = 0) -> np.ndarray:

@@ -187,6 +187,11 @@ def test_a_token_of_google_is_not_told(monkeypatch: pytest.MonkeyPatch) -> None:
         ("at http://me:a?b#c@d@host:80/c.n5 now", "at http://host:80/c.n5 now"),
         ("zip://a.n5::s3://lab/b@c:d.zip", "zip://a.n5::s3://lab/b@c:d.zip"),
         ("http://host:80/a@b:c/d@e.n5", "http://host:80/a@b:c/d@e.n5"),
+        ("s3://bucket/what?/a:b@c.n5", "s3://bucket/what?/a:b@c.n5"),
+        ("abfs://c@a.dfs.core.windows.net/a.n5", "abfs://c@a.dfs.core.windows.net/a.n5"),
+        ("memory://140278809250176", "memory://140278809250176"),
+        ("https://host:8000/a@b.n5", "https://host:8000/a@b.n5"),
+        ("https://[::1]:8000/a.n5", "https://[::1]:8000/a.n5"),
     ],
 )
 def test_secrets_are_known_by_their_places(text: str, expected: str) -> None:

@@ -17,12 +17,7 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import HealthCheck, assume, settings
 from hypothesis.stateful import invariant, precondition, rule, run_state_machine_as_test
-from zarr.abc.store import (
-    ByteRequest,
-    OffsetByteRequest,
-    RangeByteRequest,
-    SuffixByteRequest,
-)
+from zarr.abc.store import ByteRequest, OffsetByteRequest, RangeByteRequest, SuffixByteRequest
 from zarr.buffer import cpu
 from zarr.storage import FsspecStore, LocalStore, MemoryStore
 from zarr.testing.stateful import ZarrHierarchyStateMachine, ZarrStoreStateMachine
@@ -30,7 +25,7 @@ from zarr.testing.store import StoreTests
 from zarr.testing.strategies import node_names
 
 from n5zarr import N5Store
-from n5zarr.errors import N5UnrepresentableError
+from tests.contract.stored import other_types
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
@@ -427,27 +422,6 @@ class N5StoreTests(StoreTests[N5Store, cpu.Buffer]):
 
     # ------------------------------------------------------------------ no back door
 
-    @pytest.mark.parametrize(
-        ("key", "value"),
-        [
-            ("zarr.json", b"bar"),
-            ("zarr.json", b""),
-            ("zarr.json", b"[]"),
-            ("zarr.json", b'{"zarr_format": 3}'),
-            ("foo", b"bar"),
-            ("foo/0/0", CHUNK),
-            ("c/0", CHUNK),
-            (".zgroup", b"[]"),
-            (".zarray", b'{"zarr_format": 2}'),
-        ],
-    )
-    async def test_a_value_that_is_no_zarr_is_refused(
-        self, store: N5Store, key: str, value: bytes
-    ) -> None:
-        with pytest.raises(N5UnrepresentableError):
-            await store.set(key, buffer(value))
-        assert await store.is_empty("")
-
 
 class TestOverLocalStore(N5StoreTests):
     def wrapped(self, path: Path) -> Store:
@@ -591,12 +565,8 @@ def run(machine: Callable[[Store], Any], make: Callable[[Path], Store], path: Pa
     run_state_machine_as_test(factory, settings=limits)
 
 
-# zarr warns of data types without a specification
 @pytest.mark.each_of(3)
-@pytest.mark.filterwarnings(
-    "ignore:The data type .* does not have a Zarr V3 specification"
-    ":zarr.errors.UnstableSpecificationWarning"
-)
+@other_types
 @pytest.mark.parametrize("make", STORES.values(), ids=STORES)
 def test_hierarchies_of_groups_and_arrays_of_all_dtypes(
     make: Callable[[Path], Store], tmp_path: Path

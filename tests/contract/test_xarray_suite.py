@@ -10,6 +10,7 @@ import pytest
 import zarr
 
 from n5zarr import N5Store
+from tests.contract.stored import other_types
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -17,10 +18,7 @@ if TYPE_CHECKING:
 
 # what xarray's tests provoke
 pytestmark = [
-    pytest.mark.filterwarnings(
-        "ignore:The data type .* does not have a Zarr V3 specification"
-        ":zarr.errors.UnstableSpecificationWarning"
-    ),
+    other_types,
     pytest.mark.filterwarnings(
         "ignore:Consolidated metadata is currently not part:zarr.errors.ZarrUserWarning"
     ),

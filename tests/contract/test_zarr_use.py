@@ -14,7 +14,6 @@ import numpy as np
 import pytest
 import xarray as xr
 import zarr
-from zarr.abc.store import OffsetByteRequest, RangeByteRequest, SuffixByteRequest
 from zarr.buffer import cpu
 from zarr.codecs import Crc32cCodec, GzipCodec
 from zarr.storage import LocalStore, MemoryStore, ZipStore
@@ -23,23 +22,18 @@ import n5zarr
 from n5zarr import CacheOptions, N5Store
 from n5zarr._zarr import sync
 from n5zarr.fast.array import N5Array
-from n5zarr.storage.place import place_of
-from n5zarr.store.location import root_of
-from tests.contract.stored import contents, write_by_tensorstore
+from tests.contract.stored import in_memory
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
     from zarr.abc.buffer import Buffer
-    from zarr.abc.store import Store
     from zarr.types import AnyArray
 
     from n5zarr.zarr_view.dataset_view import Codecs
 
-JAVA = Path(__file__).parents[1] / "data" / "java"
 PROTOTYPE = cpu.buffer_prototype
 SHAPE = (7, 11, 13)
-BLOCK = (3, 4, 5)
 CODECS: tuple[Codecs, ...] = ("zarr", "n5", "portable")
 
 
@@ -71,37 +65,6 @@ def container(tmp_path: Path, values: np.ndarray) -> Path:
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_bytes(n5zarr.encode_block(block, compression={"type": "gzip"}))
     return tmp_path / "c.n5"
-
-
-SELECTIONS: list[Any] = [
-    np.s_[...], np.s_[2, 3, 4], np.s_[-1], np.s_[1:6, ::2, 12:3:1], np.s_[:, 10, :],
-    np.s_[6:7, 8:11, 10:13], np.s_[..., 5], np.s_[0:0],
-]  # fmt: skip
-
-
-@pytest.mark.parametrize("codecs", CODECS)
-@pytest.mark.parametrize("axis_order", ["C", "F"])
-@pytest.mark.parametrize("zarr_format", [3, 2])
-def test_slicing_of_all_kinds_equals_numpy(
-    container: Path, values: np.ndarray, zarr_format: Any, axis_order: Any, codecs: Any
-) -> None:
-    store = N5Store(container, zarr_format=zarr_format, axis_order=axis_order, codecs=codecs)
-    array = zarr.open_array(store, path="a/b")
-    expected = values if axis_order == "C" else values.transpose()
-    for selection in SELECTIONS if axis_order == "C" else SELECTIONS[:3]:
-        np.testing.assert_array_equal(array[selection], expected[selection])
-    mask = expected > 40000
-    np.testing.assert_array_equal(array.vindex[mask], expected[mask])
-    rows = [5, 0, 3]
-    np.testing.assert_array_equal(
-        array.oindex[np.array(rows), :, np.array([1, 2])], expected[rows][:, :, [1, 2]]
-    )
-    np.testing.assert_array_equal(
-        array.vindex[[0, 6], [1, 6], [2, 6]], expected[[0, 6], [1, 6], [2, 6]]
-    )
-    np.testing.assert_array_equal(
-        array.blocks[0, 2], expected[: array.chunks[0], 2 * array.chunks[1] :]
-    )
 
 
 @pytest.mark.parametrize("opened", [zarr.open, zarr.open_group])
@@ -153,30 +116,6 @@ def test_open_gives_the_fast_view_from_anywhere_in_a_container(
     np.testing.assert_array_equal(read(turned), values.transpose())
 
 
-def test_the_root_is_found_by_the_documents_where_no_name_tells(
-    container: Path, values: np.ndarray
-) -> None:
-    root = container.rename(container.with_suffix(".dir"))
-    (root / "attributes.json").unlink(missing_ok=True)
-
-    def split(path: Path) -> tuple[str, str]:
-        place = root_of(place_of(path))
-        return str(place.location), place.path
-
-    assert split(root / "a/b") == (str(root / "a/b"), "")
-    (root / "attributes.json").write_text('{"n5":"4.0.0"}')
-    # the chain is broken at the group, which has no document
-    assert split(root / "a/b") == (str(root / "a/b"), "")
-    assert split(root / "a") == (str(root / "a"), "")
-    (root / "a" / "attributes.json").write_text("{}")
-    (root / "attributes.json").write_text('{"axes": ["x", "y"]}')  # as Neuroglancer has it
-    assert split(root / "a/b") == (str(root), "a/b")
-    assert split(root / "a") == (str(root), "a")
-    assert split(root) == (str(root), "")
-    assert split(root / "a/new") == (str(root / "a/new"), "")
-    np.testing.assert_array_equal(read(n5zarr.open(root / "a/b")), values)
-
-
 @pytest.mark.each_of(5)
 @pytest.mark.parametrize("wrapped", ["local", "memory"])
 @pytest.mark.parametrize("codecs", CODECS)
@@ -185,7 +124,7 @@ def test_get_exists_and_list_agree(
     container: Path, wrapped: str, codecs: Any, zarr_format: Any
 ) -> None:
     """``exists``, ``get`` and ``list`` agree for every key that could be one."""
-    inner = LocalStore(container) if wrapped == "local" else memory(container)
+    inner = LocalStore(container) if wrapped == "local" else in_memory(container)
     store = N5Store(inner, codecs=codecs, zarr_format=zarr_format)
     chunks = ["c/0/0/0", "c/1/1/1", "c/2/2/2", "c/3/0/0", "c/00/0/0", "c/0/0", "c", "0/0/0"]
     chunks += ["0.0.0", "1.1.1", "2.2.2", "3.0.0", "0.0"]
@@ -214,96 +153,10 @@ def test_get_exists_and_list_agree(
     assert len(listed) == len(documents) + 26
 
 
-def memory(folder: Path) -> MemoryStore:
-    contents: dict[str, Buffer] = {
-        path.relative_to(folder).as_posix(): cpu.Buffer.from_bytes(path.read_bytes())
-        for path in folder.rglob("*")
-        if path.is_file()
-    }
-    return MemoryStore(contents)
-
-
-@pytest.mark.parametrize("wrapped", ["local", "memory"])
-def test_directories_list_sorted_and_without_strays(container: Path, wrapped: str) -> None:
-    (container / "a" / "notes.txt").write_text("no node")
-    for name in ("z", "m", "B"):
-        (container / "a" / name).mkdir()
-        (container / "a" / name / "attributes.json").write_text("{}")
-    (container / "a" / "empty").mkdir()
-    store = N5Store(container if wrapped == "local" else memory(container))
-
-    async def names(prefix: str) -> list[str]:
-        return [name async for name in store.list_dir(prefix)]
-
-    async def below(prefix: str) -> list[str]:
-        return [key async for key in store.list_prefix(prefix)]
-
-    assert asyncio.run(names("")) == ["a", "zarr.json"]
-    empty = ["empty"] if wrapped == "local" else []  # keys have no empty directories
-    assert asyncio.run(names("a")) == ["B", "b", *empty, "m", "z", "zarr.json"]
-    assert asyncio.run(names("a/b/")) == ["c", "zarr.json"]
-    assert asyncio.run(names("a/b/c")) == ["0", "1", "2"]
-    assert asyncio.run(names("a/b/c/1/1")) == ["0", "2"]
-    assert asyncio.run(names("nothing")) == []
-    assert asyncio.run(below("a/m")) == ["a/m/zarr.json"]
-    assert asyncio.run(below("a/b/c/1/1")) == ["a/b/c/1/1/0", "a/b/c/1/1/2"]
-    for prefix, is_empty in {
-        "": False,
-        "a": False,
-        "a/b/c": False,
-        "a/empty": wrapped != "local",
-        "x": True,
-    }.items():
-        assert asyncio.run(store.is_empty(prefix)) is is_empty, prefix
-
-
-def test_ranges_are_of_the_translated_bytes(container: Path) -> None:
-    store = N5Store(container, codecs="portable")
-
-    async def check() -> None:
-        for key in ("a/b/zarr.json", "a/b/c/0/0/0", "a/b/c/2/2/2"):
-            whole = await store.get(key, PROTOTYPE)
-            assert whole is not None
-            expected = whole.to_bytes()
-            ranges: dict[Any, bytes] = {
-                RangeByteRequest(3, 9): expected[3:9],
-                RangeByteRequest(5, 10**6): expected[5:],
-                OffsetByteRequest(7): expected[7:],
-                SuffixByteRequest(4): expected[-4:],
-                SuffixByteRequest(10**6): expected,
-            }
-            for wanted, part in ranges.items():
-                assert (await store.get(key, PROTOTYPE, wanted)).to_bytes() == part  # type: ignore[union-attr]
-                found = store.get_sync(key, byte_range=wanted)
-                assert found is not None
-                assert found.to_bytes() == part
-            parts = await store.get_partial_values(PROTOTYPE, [(key, r) for r in ranges])
-            assert [p.to_bytes() for p in parts if p is not None] == list(ranges.values())
-            assert await store.get_partial_values(PROTOTYPE, [("a/x/c/0", None)]) == [None]
-
-    asyncio.run(check())
-
-
-def test_stores_are_equal_pickle_and_print(container: Path) -> None:
-    store = N5Store(container, axis_order="F", codecs="n5")
-    array = zarr.open_array(store, path="a/b")
-    copy = pickle.loads(pickle.dumps(store))
-    assert copy == store
-    assert store == N5Store(LocalStore(container.resolve()), axis_order="F", codecs="n5")
-    assert store == N5Store(container)
-    assert store != store.store
-    assert store.with_read_only(read_only=True) == store
-    assert repr(store) == f"N5Store({str(container)!r}, codecs='n5', axis_order='F')"
-    assert str(store) == str(container)
-    np.testing.assert_array_equal(pickle.loads(pickle.dumps(array))[...], array[...])
-    in_memory = N5Store(memory(container))
-    assert not hasattr(in_memory, "root")
-
-
 @pytest.mark.parametrize("is_local", [True, False])
 def test_a_store_is_no_path(container: Path, is_local: bool) -> None:
     """A store is no path-like object, as xarray and dask would open the path as plain Zarr."""
-    store = N5Store(container if is_local else memory(container))
+    store = N5Store(container if is_local else in_memory(container))
     assert not isinstance(store, os.PathLike)
     assert not issubclass(N5Store, os.PathLike)
     with pytest.raises(TypeError, match=r"os\.PathLike"):
@@ -317,7 +170,7 @@ async def test_files_of_others_are_read_as_they_are(container: Path, is_local: b
     (container / "plain.zarr").mkdir()
     (container / "plain.zarr" / ".zarray").write_bytes(b"{}")
     (container / "plain.zarr" / "0.1").write_bytes(b"a chunk")
-    store = N5Store(container if is_local else memory(container))
+    store = N5Store(container if is_local else in_memory(container))
 
     async def read_raw(key: str) -> bytes | None:
         value = await store.get(key, PROTOTYPE)
@@ -337,6 +190,7 @@ async def test_files_of_others_are_read_as_they_are(container: Path, is_local: b
         n5zarr.N5Warning, match=r"omitted from the listing: plain\.zarr: expected N5"
     ):
         assert not [key async for key in store.list() if "README" in key or "plain" in key]
+    assert [name async for name in store.list_dir("")] == ["a", "zarr.json"]
 
 
 def test_options_outside_their_vocabulary_are_refused(container: Path) -> None:
@@ -345,42 +199,6 @@ def test_options_outside_their_vocabulary_are_refused(container: Path) -> None:
         with pytest.raises(n5zarr.N5Error, match="expected one of") as err:
             N5Store(container, **options)
         assert err.value.kind == "option"
-    with pytest.raises(n5zarr.N5Error, match="storage_options"):
-        N5Store(container, storage_options={"anon": True})
-    with pytest.raises(n5zarr.N5Error, match="is a Zarr view of one"):
-        N5Store(N5Store(container))
-    with pytest.raises(n5zarr.N5Error, match="coords=True: expected Zarr v3"):
-        N5Store(container, coords=True, zarr_format=2)
-
-
-def test_a_read_only_store_refuses_to_write_and_nothing_changes(container: Path) -> None:
-    before = contents(container)
-    group = zarr.open_group(N5Store(container, read_only=True), mode="r")
-    array = group["a/b"]
-    assert isinstance(array, zarr.Array)
-    for write in (
-        lambda: array.__setitem__(0, 1),
-        lambda: array.attrs.put({"a": 1}),
-        lambda: group.create_group("new"),
-        lambda: group.create_array("new", shape=(3,), dtype="u1"),
-        lambda: group.__delitem__("a"),
-    ):
-        with pytest.raises(ValueError, match="read-only"):
-            write()
-    assert contents(container) == before
-
-
-def test_a_missing_container_or_node_is_not_found_and_not_made(tmp_path: Path) -> None:
-    for call in (zarr.open, zarr.open_group, zarr.open_array):
-        with pytest.raises(FileNotFoundError):
-            call(N5Store(tmp_path / "no.n5"), mode="r")
-    with pytest.raises(FileNotFoundError):
-        n5zarr.open(tmp_path / "no.n5" / "em")
-    assert not (tmp_path / "no.n5").exists()
-    with pytest.raises(FileNotFoundError):
-        n5zarr.open(JAVA / "tree.n5", path="nothing")
-    with pytest.raises(FileNotFoundError):
-        n5zarr.read_block(JAVA / "tree.n5", "a", (0,))
 
 
 @pytest.mark.parametrize(
@@ -455,21 +273,6 @@ def test_axes_of_xarray_follow_the_order_of_axes_in_both_formats(
             np.testing.assert_array_equal(found.transpose("z", "y", "x"), values)
 
 
-def test_a_dataset_that_was_replaced_is_not_read_as_the_old_one(container: Path) -> None:
-    for codecs in CODECS:
-        array = zarr.open_array(N5Store(container, codecs=codecs), path="a/b", mode="r")
-        array[...]
-        other = container / "other"
-        write_by_tensorstore(other, np.ones((7, 11, 13), "uint16"), (2, 5, 4))
-        (container / "a" / "b").rename(container / "old")
-        other.rename(container / "a" / "b")
-        with pytest.raises(n5zarr.N5Error, match="has replaced the dataset") as err:
-            array[...]
-        assert err.value.kind == "changed"
-        shutil.rmtree(container / "a" / "b")
-        (container / "old").rename(container / "a" / "b")
-
-
 def test_a_broken_child_is_left_out_with_one_warning(container: Path) -> None:
     for name, text in {
         "bad": "{",
@@ -521,36 +324,13 @@ class Counting(MemoryStore):
 def test_reading_a_box_asks_for_its_document_and_its_blocks_and_lists_nothing(
     container: Path,
 ) -> None:
-    inner = Counting(dict(memory(container)._store_dict))
+    inner = Counting(dict(in_memory(container)._store_dict))
     array = zarr.open_array(N5Store(inner), path="a/b", mode="r")
     assert inner.gets == ["a/b/attributes.json"]
     inner.gets.clear()
     array[:3, :4, :10]
     assert sorted(inner.gets) == ["a/b/0/0/0", "a/b/1/0/0"]
     assert inner.lists == []
-
-
-@pytest.mark.parametrize("store", ["url", "zip"])
-def test_containers_behind_fsspec_and_in_zip_files(
-    container: Path, values: np.ndarray, tmp_path: Path, store: str
-) -> None:
-    inner: Store | str
-    if store == "url":
-        fsspec = pytest.importorskip("fsspec", reason="the extra remote installs it")
-        fsspec.filesystem("memory").put(str(container), "/bucket/c.n5", recursive=True)
-        inner = "memory://bucket/c.n5"
-    else:
-        import zipfile  # noqa: PLC0415
-
-        with zipfile.ZipFile(tmp_path / "c.zip", "w") as archive:
-            for path in container.rglob("*"):
-                archive.write(path, path.relative_to(container))
-        inner = zarr.storage.ZipStore(tmp_path / "c.zip", mode="r")
-    group = zarr.open_group(N5Store(inner), mode="r")
-    assert [name for name, _ in group.members(max_depth=None)] == ["a", "a/b"]
-    np.testing.assert_array_equal(read(group["a/b"]), values)
-    if isinstance(inner, str):
-        np.testing.assert_array_equal(read(n5zarr.open(f"{inner}/a/b")), values)
 
 
 def test_an_array_is_not_overwritten_with_itself(tmp_path: Path) -> None:
@@ -624,17 +404,6 @@ def test_nothing_outside_carries_the_own_codec(
     assert group == zarr.open_group(N5Store(root, codecs="n5", axis_order=axis_order))
 
 
-def test_opening_makes_nothing(tmp_path: Path) -> None:
-    root = tmp_path / "typo.n5"
-    with pytest.raises(FileNotFoundError):
-        n5zarr.open(root)
-    with pytest.raises(FileNotFoundError):
-        n5zarr.open(root / "em" / "s0", mode="r+")
-    with pytest.raises(FileNotFoundError):
-        zarr.open(N5Store(root), mode="r")
-    assert list(tmp_path.iterdir()) == []
-
-
 def test_a_store_promises_what_the_wrapped_one_can(tmp_path: Path) -> None:
     store = N5Store(ZipStore(tmp_path / "c.n5.zip", mode="w"))
     assert (store.supports_writes, store.supports_deletes) == (True, False)
@@ -646,54 +415,6 @@ def test_a_store_promises_what_the_wrapped_one_can(tmp_path: Path) -> None:
     with pytest.raises(NotImplementedError):
         asyncio.run(store.delete_dir("a"))
     np.testing.assert_array_equal(zarr.open_array(store, path="a", mode="r")[:], [7] * 5)
-
-
-def test_attributes_of_an_opened_array_are_changed_as_zarr_does(tmp_path: Path) -> None:
-    root = tmp_path / "c.n5"
-    array: Any = n5zarr.create_array(
-        root, path="a", shape=(5,), chunks=(2,), dtype="u2", attributes={"a": 1, "b": [2]}
-    )
-    array.attrs["c"] = None
-    del array.attrs["a"]
-    assert (
-        array.attrs.asdict() == n5zarr.open(root, path="a").attrs.asdict() == {"b": [2], "c": None}
-    )
-    array.attrs.put({"d": 4})
-    array.update_attributes({"e": 5}).attrs["f"] = 6
-    expected = {"d": 4, "e": 5, "f": 6}
-    assert array.attrs.asdict() == n5zarr.open(root, path="a").attrs.asdict() == expected
-    assert array.metadata.attributes == expected
-
-
-@pytest.mark.parametrize(
-    ("configuration", "message"),
-    [
-        ({"axis_order": "Z"}, "axis_order: expected 'C' or 'F', got 'Z'"),
-        ({"level": 3}, "expected compression and axis_order, got {'level': 3}"),
-        ({"compression": {"type": "zip"}}, "zip"),
-    ],
-)
-def test_a_codec_of_blocks_that_is_configured_wrongly_is_refused(
-    configuration: Any, message: str
-) -> None:
-    document: Any = {"name": "n5zarr.block", "configuration": configuration}
-    with pytest.raises(n5zarr.N5Error, match=message):
-        n5zarr.N5BlockCodec.from_dict(document)
-
-
-@pytest.mark.parametrize(
-    ("shape", "dtype", "message"),
-    [((), "u2", r"shape \(\): expected at least one dimension"), ((7, 5), "c8", "dtype complex64")],
-)
-def test_arrays_that_are_no_blocks_are_refused_by_their_codec(
-    shape: Any, dtype: str, message: str
-) -> None:
-    """Also outside of a container, where the codec is the serializer of an ordinary array."""
-    with pytest.raises(n5zarr.N5Error, match=message):
-        zarr.create_array(
-            MemoryStore(), shape=shape, dtype=dtype, serializer=n5zarr.N5BlockCodec(),
-            compressors=None,
-        )  # fmt: skip
 
 
 def test_an_ordinary_array_may_have_whole_blocks_as_chunks() -> None:

@@ -106,7 +106,7 @@ CHANGES: dict[str, Any] = {
     "axis": lambda key, inner, outer: (key, inner, outer[1:]),
     "integer": lambda key, inner, outer: (key, (inner[0].start, *inner[1:]), outer),
     "open": lambda key, inner, outer: (key, (slice(None), *inner[1:]), outer),
-}
+}  # fmt: skip
 
 
 @needs_kernel

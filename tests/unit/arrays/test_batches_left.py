@@ -140,14 +140,18 @@ def test_a_block_whose_lock_another_has_is_written_later(
         np.testing.assert_array_equal(found, values[part_of(each)])
 
 
-@pytest.mark.parametrize("place", [(0, 0, 0), (1, 2, 1), (2, 0, 2)])
-def test_a_damaged_block_is_named(tmp_path: Path, place: tuple[int, ...]) -> None:
-    values = write_dataset(tmp_path, numbers(), "gzip")
+@pytest.mark.parametrize("compression", ["raw", "gzip"])
+@pytest.mark.parametrize("place", [(0, 0, 0), (1, 2, 1), (2, 0, 2), (2, 2, 2)])
+def test_a_damaged_block_is_named(tmp_path: Path, place: tuple[int, ...], compression: str) -> None:
+    values = write_dataset(tmp_path, numbers(), compression)
     array = opened(tmp_path)
-    write_block(tmp_path, place, block_bytes(values[part_of(place)], "gzip")[:-7])
-    with pytest.raises(N5BlockError) as err:
+    write_block(tmp_path, place, block_bytes(values[part_of(place)], compression)[:-9])
+    name = "/".join(map(str, place[::-1]))
+    with pytest.raises(N5BlockError, match=name) as err:
         array[...]
-    assert "/".join(map(str, place[::-1])) in str(err.value)
+    with pytest.raises(N5BlockError) as of_n5zarr:
+        n5zarr.open_array(tmp_path / "d")[...]
+    assert str(of_n5zarr.value) == str(err.value)
     others = tuple(slice(0, p.start) if p.start else slice(p.stop, None) for p in part_of(place))
     np.testing.assert_array_equal(array[others], values[others])
 

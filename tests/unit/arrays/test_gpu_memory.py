@@ -10,9 +10,8 @@ import zarr
 
 import n5zarr
 from n5zarr import N5Store
-from n5zarr.errors import N5UnrepresentableError
 from tests.gpu import stand_in
-from tests.unit.arrays.blocks import SHAPE, numbers, write_dataset
+from tests.unit.arrays.blocks import numbers, write_dataset
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -59,24 +58,3 @@ def test_reading_and_writing(tmp_path: Path, cupy: Any, by: str) -> None:
         values[mask] = 9
     found = n5zarr.open_array(tmp_path / "d")[...]
     np.testing.assert_array_equal(cupy.asnumpy(found), values)
-
-
-def test_many_boxes(tmp_path: Path, cupy: Any) -> None:
-    values = write_dataset(tmp_path, numbers(), "gzip")
-    array = n5zarr.open_array(tmp_path / "d")
-    starts, shape = [[0, 0, 0], [3, 4, 2]], (4, 5, 3)
-    expected = np.array([values[:4, :5, :3], values[3:7, 4:9, 2:5]])
-    found: Any = n5zarr.read_boxes(array, starts, shape)
-    out = cupy.asarray(np.zeros((2, *shape), "u2"))
-    assert n5zarr.read_boxes(array, starts, shape, out) is out
-    for got in (found, out):
-        assert isinstance(got, cupy.ndarray)
-        np.testing.assert_array_equal(cupy.asnumpy(got), expected)
-    with pytest.raises(N5UnrepresentableError, match="out: expected an array of"):
-        n5zarr.read_boxes(array, starts, (4, 5, 2), out)
-
-
-def test_new_arrays(tmp_path: Path, cupy: Any) -> None:
-    array: Any = n5zarr.create_array(tmp_path, path="d", data=cupy.asarray(numbers(">u2")))
-    assert array.shape == SHAPE
-    np.testing.assert_array_equal(cupy.asnumpy(array[...]), numbers())

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
-import zarr
 from numcodecs.blosc import Blosc
 from numcodecs.zstd import Zstd
 
@@ -16,7 +15,6 @@ from n5zarr import N5Store
 from n5zarr.arrays.box import Groups
 from n5zarr.arrays.open_dataset import OpenDataset, dataset_at, dataset_of_array
 from n5zarr.codecs.buffers import Scratch
-from n5zarr.errors import N5BlockError
 from n5zarr.fast import kernel
 from n5zarr.fast.cells import Cells
 from n5zarr.fast.whole_blocks import can_read_whole, read_whole
@@ -142,15 +140,6 @@ def test_boxes_are_written(tmp_path: Path, order: str, start: Any, shape: Any, s
     turned = None if step is None else step[::way]
     assert kernel.write_box(each, start[::way], given, 0, keep_empty=False, step=turned) == []
     np.testing.assert_array_equal(copy_of(tmp_path), values)
-
-
-@pytest.mark.parametrize("keep_empty", [True, False])
-def test_blocks_of_background(tmp_path: Path, keep_empty: bool) -> None:
-    write_dataset(tmp_path, numbers())
-    each = dataset(tmp_path)
-    zeros = np.zeros((3, 4, 2), "u2")
-    assert kernel.write_box(each, (3, 4, 2), zeros, 0, keep_empty=keep_empty) == []
-    assert path_of(tmp_path, (1, 1, 1)).exists() == keep_empty
 
 
 def test_a_block_that_would_lose_other_blocks_is_left(tmp_path: Path) -> None:
@@ -285,20 +274,6 @@ def test_how_many_threads_work(
     assert used == expected
 
 
-@pytest.mark.parametrize("compression", ["raw", "gzip"])
-@pytest.mark.parametrize("place", [(0, 0, 0), (0, 2, 1), (1, 0, 2), (2, 2, 2)])
-def test_an_error_names_the_block(tmp_path: Path, compression: str, place: Any) -> None:
-    values = write_dataset(tmp_path, numbers(), compression)
-    write_block(tmp_path, place, block_bytes(values[part_of(place)], compression)[:-9])
-    array: Any = n5zarr.open_array(tmp_path / "d")
-    with pytest.raises(N5BlockError) as err:
-        array[...]
-    assert "/".join(map(str, place[::-1])) in str(err.value)
-    with pytest.raises(N5BlockError) as by_zarr:
-        zarr.open_array(N5Store(tmp_path), path="d")[...]
-    assert str(by_zarr.value) == str(err.value)
-
-
 @pytest.mark.parametrize("kept", [(0, 0, 0), (1, 2, 1), (2, 2, 2)])
 def test_a_block_that_is_there_shows_that_files_are_no_shards(tmp_path: Path, kept: Any) -> None:
     """Its presence is remembered, so that no other file is looked at."""
@@ -310,39 +285,14 @@ def test_a_block_that_is_there_shows_that_files_are_no_shards(tmp_path: Path, ke
     assert "d" in each.store.container.memory.plain
 
 
-@pytest.mark.parametrize(("method", "combine"), [("mean", np.mean), ("mode", np.max)])
-@pytest.mark.parametrize("compression", ["raw", "gzip"])
-def test_cells(tmp_path: Path, compression: str, method: str, combine: Any) -> None:
-    """Cells of 1, 2 and 2 elements, of equal elements, or of which the mean is whole."""
-    values = np.repeat(np.repeat(numbers("u2", (7, 6, 3)), 2, 1), 2, 2)[:, :11, :5]
-    write_dataset(tmp_path, values, compression)
-    cells = Cells((1, 2, 2), method)
-    assert cells.can_do(np.dtype("u2"))
-    for start, stop in (((0, 0, 0), SHAPE), ((2, 4, 2), (5, 8, 4))):
-        box = values[tuple(map(slice, start, stop))]
-        shape = [-(-n // f) for n, f in zip(box.shape, cells.factors, strict=True)]
-        expected = np.empty(shape, "u2")
-        for at in np.ndindex(*shape):
-            part = tuple(slice(k * f, (k + 1) * f) for k, f in zip(at, cells.factors, strict=True))
-            expected[at] = combine(box[part])
-        out = np.zeros(shape, "u2")
-        for order in ("C", "F"):
-            way = 1 if order == "C" else -1
-            each = Cells(cells.factors[::way], method)
-            turned = out if order == "C" else out.T
-            assert not kernel.read_box(
-                dataset(tmp_path, order), start[::way], turned, 0, cells=each
-            )
-            np.testing.assert_array_equal(out, expected)
-        np.testing.assert_array_equal(cells.combine(np.ascontiguousarray(box)), expected)
-
-
 @pytest.mark.parametrize(
     ("factors", "method", "dtype", "expected"),
     [((2, 2), "mean", "u2", True), ((2, 2), "mean", "i8", False), ((2, 2), "mean", "f4", False),
      ((2, 2), "mode", "i8", True), ((2, 2), "mode", "f4", False), ((2, 2), "max", "u2", False),
      ((2, 2), "mean", ">u2", False), ((2**20, 2**20), "mean", "u1", False),
-     ((2**10, 2**10), "mode", "u1", False)],
+     ((2**10, 2**10), "mode", "u1", False), ((16, 4), "mean", "u4", True),
+     ((13, 5), "mean", "u2", False), ((2,), "mean", "u8", False), ((2, 4), "mode", "u2", True),
+     ((3, 3), "mode", "u2", False)],
 )  # fmt: skip
 def test_the_cells_that_the_kernel_can_combine(
     factors: tuple[int, ...], method: str, dtype: str, *, expected: bool

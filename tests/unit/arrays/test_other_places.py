@@ -137,36 +137,48 @@ def test_many_boxes(
         ([0, 0, 0], (1, 1, 1), "integers of the shape"), ([[0, 0, 0.5]], (1, 1, 1), "float64"),
         ([[0, 0, 0]], (1, 1), "3 numbers from 0 on"), ([[0, 0, 0]], (1, 1, -1), "3 numbers"),
         ([[0, 0, 0]], (1, 1, 0.5), "integers, got"), ([[0], [0, 1]], (1, 1, 1), "expected"),
+        ([[0, 0, 0]], 1, "starts, shape: expected integers"), ([[]], (1, 1, 1), "of the shape"),
+        ([[0, 0, 2**64 - 1]], (1, 1, 1), "starts: expected"),
     ],
 )  # fmt: skip
 def test_boxes_that_do_not_fit(tmp_path: Path, starts: Any, shape: Any, message: str) -> None:
     write_dataset(tmp_path, numbers())
     array = n5zarr.open_array(tmp_path / "d")
-    with pytest.raises(N5UnrepresentableError, match=message):
+    with pytest.raises(N5UnrepresentableError, match=message) as err:
         n5zarr.read_boxes(array, starts, shape)
+    assert err.value.kind == "option"
     assert n5zarr.read_boxes(array, [], (2, 3, 4)).shape == (0, 2, 3, 4)
     assert n5zarr.read_boxes(array, [[7, 11, 5]], (0, 0, 0)).shape == (1, 0, 0, 0)
 
 
-@pytest.mark.parametrize("out", [np.zeros((1, 2, 3, 3), "u2"), np.zeros((1, 2, 3, 4), "u4"), [1]])
+@pytest.mark.parametrize("out", [np.zeros((1, 2, 3, 3), "u2"), np.zeros((1, 2, 3, 4), "i2"), [1]])
 def test_outputs_that_do_not_fit(tmp_path: Path, out: Any) -> None:
     write_dataset(tmp_path, numbers())
     array = n5zarr.open_array(tmp_path / "d")
     with pytest.raises(N5UnrepresentableError, match="out: expected"):
         n5zarr.read_boxes(array, [[0, 0, 0]], (2, 3, 4), out)
+    with pytest.raises(N5UnrepresentableError, match="array: expected an array of zarr"):
+        n5zarr.read_boxes(np.zeros((2, 3)), [(0, 0)], (1, 1))  # type: ignore[arg-type]
     fixed = np.zeros((1, 2, 3, 4), "u2")
     fixed.flags.writeable = False
     with pytest.raises(N5UnrepresentableError, match="read-only"):
         n5zarr.read_boxes(array, [[0, 0, 0]], (2, 3, 4), fixed)
 
 
-def test_an_error_says_which_box(tmp_path: Path) -> None:
+@pytest.mark.parametrize("is_compiled", [True, False])
+def test_an_error_says_which_box(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, is_compiled: bool
+) -> None:
+    if not is_compiled:
+        monkeypatch.setattr(kernel, "can_do", lambda _: False)
     values = write_dataset(tmp_path, numbers(), "gzip")
     write_block(tmp_path, (1, 1, 1), block_bytes(values[part_of((1, 1, 1))], "gzip")[:-7])
     array = n5zarr.open_array(tmp_path / "d")
     with pytest.raises(N5BlockError, match="1/1/1") as err:
         n5zarr.read_boxes(array, [[0, 0, 0], [3, 4, 2], [3, 4, 3]], (1, 1, 1))
     assert err.value.__notes__ == ["for box 1, from [3, 4, 2]"]
+    found = n5zarr.read_boxes(array, [[0, 0, 0]], (3, 4, 2))
+    np.testing.assert_array_equal(found, values[None, :3, :4, :2])
 
 
 @pytest.mark.skipif(not kernel.is_compiled(), reason="no compiled kernel")
@@ -202,25 +214,26 @@ def test_ends_and_times_of_files(
         monkeypatch.setattr(many_files, "_kernel", None)
     elif not kernel.is_compiled():
         pytest.skip("no compiled kernel")
-    contents = [bytes(range(1, n + 1)) for n in (0, 5, 42, 43, 44, 200)]
+    contents = [bytes(range(1, n + 1)) for n in (0, 5, 42, 43, 44, 200, 1, 19, 20, 21)]
     for k, content in enumerate(contents):
         (tmp_path / str(k)).write_bytes(content)
         os.utime(tmp_path / str(k), ns=(10**18 + k, 10**18 + k))
-    positions = [N5Tuple((k,)) for k in (*range(6), 9)]
+    positions = [N5Tuple((k,)) for k in (*range(10), 99)]
     found = many_files.read_ends(f"{tmp_path}/", positions, 23, 20)
     if is_compiled:
-        for content, each in zip(contents[1:], found[1:6], strict=True):
+        for content, each in zip(contents[1:], found[1:10], strict=True):
             if len(content) <= 43:
                 assert each == (len(content), content, b"")
             else:
                 assert each == (len(content), content[:23], content[-20:])
     else:
-        assert found == [None] * 7
-    assert found[6] is None
+        assert found == [None] * 11
+    assert found[10] is None
     assert many_files.read_ends(f"{tmp_path}/", [], 23, 20) == []
     names = [str(tmp_path / name) for name in "504x"]
     stamps = [(10**18 + 5, 200), (10**18, 0), (10**18 + 4, 44), None]
     assert many_files.stamps(names) == (stamps if is_compiled else None)
+    assert many_files.stamps([]) == ([] if is_compiled else None)
     assert many_files.stamps(names[:1]) is None  # one alone takes less time without the kernel
 
 

@@ -23,7 +23,7 @@ from n5zarr.fast.python_writing import BlockWriter
 from n5zarr.fast.workers import _error_of, share_out
 from n5zarr.storage.threads import run_each
 from tests.shards import write_shards
-from tests.unit.arrays.blocks import SHAPE, numbers, write_dataset
+from tests.unit.arrays.blocks import SHAPE, numbers, places, write_dataset
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -138,7 +138,8 @@ async def test_calls_at_a_time() -> None:
 
 def test_boxes_of_an_array_without_axes(tmp_path: Path) -> None:
     array = n5zarr.create_array(tmp_path, path="d", data=np.array(5, "u2"))
-    assert n5zarr.read_boxes(array, np.zeros((2, 0), int), ()).tolist() == [5, 5]
+    for each in (array, zarr.open_array(array.store, path="d")):
+        assert n5zarr.read_boxes(each, np.zeros((2, 0), int), ()).tolist() == [5, 5]
 
 
 def test_the_pipeline_of_each_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -151,13 +152,21 @@ def test_the_pipeline_of_each_store(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     other: Any = zarr.create_array({}, shape=(3,), dtype="u2")
     assert type(other.async_array.codec_pipeline) is not N5CodecPipeline
 
+    asked = []
+
     class Own(N5Store):
-        async def get(self, *arguments: Any, **options: Any) -> Any:
-            return await super().get(*arguments, **options)
+        async def get(self, key: str, *arguments: Any, **options: Any) -> Any:
+            asked.append(key)
+            return await super().get(key, *arguments, **options)
+
+        def get_sync(self, key: str, **options: Any) -> Any:
+            asked.append(key)
+            return super().get_sync(key, **options)
 
     own: Any = zarr.open_array(Own(tmp_path), path="d")
     assert type(own.async_array.codec_pipeline) is not N5CodecPipeline
     np.testing.assert_array_equal(own[...], numbers())
+    assert {f"d/c/{'/'.join(map(str, place))}" for place in places()} <= set(asked)
     name = "n5zarr.arrays.pipeline.N5CodecPipeline"
     for value, expected in (("0", default_pipeline_name()), ("1", name)):
         monkeypatch.setenv("N5ZARR_PIPELINE", value)

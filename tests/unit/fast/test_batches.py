@@ -64,8 +64,7 @@ def test_a_thread_moves_away_from_work_and_may_go_anywhere_again(
 
 
 @pytest.mark.parametrize(
-    ("is_complete", "key", "is_full"),
-    [(True, "0", True), (False, "0", False), (True, "1", False)],
+    ("is_complete", "key", "is_full"), [(True, "0", True), (False, "0", False), (True, "1", False)]
 )
 def test_blocks_that_are_written_whole(is_complete: bool, key: str, is_full: bool) -> None:
     """A part of a block, or a block at the end, which another program may have enlarged, is not."""
