@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pytest
 import tensorstore
 
 if TYPE_CHECKING:
@@ -38,6 +40,11 @@ def write_by_tensorstore(
     }  # fmt: skip
     spec = {**spec_of(dataset), "metadata": metadata, **options}
     tensorstore.open(spec, open=True, create=True).result().write(values.T).result()
+
+
+def strict(text: str) -> Any:
+    """Parse a document as other programs do, without NaN."""
+    return json.loads(text, parse_constant=pytest.fail)
 
 
 def contents(folder: Path) -> dict[str, bytes]:
