@@ -29,6 +29,10 @@ def dataset(attributes: Any, dimensions: Any, *path: str, **how: Any) -> Node:
     return Node(path=path, dimensions=dimensions, attributes=attributes, **how)
 
 
+def geometry_of(node: Node) -> Any:
+    return find_geometry(node).geometry
+
+
 def placed(node: Node) -> list[tuple[str, float, float, str | None]]:
     found = find_geometry(node)
     assert not found.problems
@@ -39,10 +43,8 @@ def placed(node: Node) -> list[tuple[str, float, float, str | None]]:
 def test_factors_alone_count_elements_of_the_finest_level() -> None:
     for first in ({}, {"downsamplingFactors": [1, 1, 1]}):
         assert placed(level({"downsamplingFactors": [2, 3, 1]}, first_attributes=first)) == [
-            ("x", 2, 0.5, None),
-            ("y", 3, 1, None),
-            ("z", 1, 0, None),
-        ]
+            ("x", 2, 0.5, None), ("y", 3, 1, None), ("z", 1, 0, None),
+        ]  # fmt: skip
     document = json.loads((REAL / "19-bdv-s0-array.json").read_text())
     alone = dataset(document, (256, 256, 256), "fused", "s0")
     assert placed(alone) == [("x", 1, 0, None), ("y", 1, 0, None), ("z", 1, 0, None)]
@@ -86,11 +88,10 @@ def test_a_level_whose_factors_are_invalid_has_the_ratio_of_the_shapes(by: Any) 
     if by == [2, 2]:  # of the axes of space
         assert [scale for _, scale, _, _ in placed(level(own))] == [2, 2, 1]
         return
-    found = find_geometry(level(own))
-    assert found.geometry is not None
-    assert found.geometry.convention == "shapes"
-    assert [axis.scale for axis in found.geometry.axes] == [13 / 7, 11 / 6, 1]
-    assert len(found.problems) == 1
+    geometry = geometry_of(level(own))
+    assert geometry.convention == "shapes"
+    assert [axis.scale for axis in geometry.axes] == [13 / 7, 11 / 6, 1]
+    assert len(find_geometry(level(own)).problems) == 1
     assert find_geometry(level(own), "factors").geometry is None
 
 
@@ -112,11 +113,9 @@ FIRST = {
 
 @pytest.mark.parametrize("convention", FIRST)
 def test_a_level_has_the_scale_of_the_finest_one_times_its_factors(convention: str) -> None:
-    first = find_geometry(dataset(FIRST[convention], S0, "em", "s0"))
-    assert first.geometry is not None
-    assert first.geometry.convention == convention
-    axes = [(a.name, a.translation, a.unit) for a in first.geometry.axes]
-    (x, x0, u), (y, y0, v), (z, z0, w) = axes
+    first = dataset(FIRST[convention], S0, "em", "s0")
+    assert geometry_of(first).convention == convention
+    (x, _, x0, u), (y, _, y0, v), (z, _, z0, w) = placed(first)
     by_factors = level({"downsamplingFactors": [2, 3, 1]}, first_attributes=FIRST[convention])
     assert placed(by_factors) == [(x, 8, x0 + 2, u), (y, 15, y0 + 5, v), (z, 40, z0, w)]
     by_shapes = level({}, first_attributes=FIRST[convention])
@@ -127,8 +126,7 @@ def test_a_level_has_the_scale_of_the_finest_one_times_its_factors(convention: s
 
 def test_shapes_alone_name_no_axes_and_keep_attributes() -> None:
     own: dict[str, Any] = {"offset": [1, 2, 3], "note": "x"}
-    geometry = find_geometry(level(own)).geometry
-    assert geometry is not None
+    geometry = geometry_of(level(own))
     assert geometry.convention == "shapes"
     assert not geometry.is_stated
     assert [(a.name, a.scale, a.translation) for a in geometry.axes] == [
@@ -157,8 +155,7 @@ def test_a_dataset_that_is_no_level_gets_no_scale(how: dict[str, Any]) -> None:
 
 
 def test_names_alone_stay_names() -> None:
-    geometry = find_geometry(level({"axes": ["a", "b", "c"]})).geometry
-    assert geometry is not None
+    geometry = geometry_of(level({"axes": ["a", "b", "c"]}))
     assert geometry.is_placed == (False, False, False)
 
 
@@ -173,13 +170,11 @@ def test_a_listed_level_is_one_whatever_its_name(path: tuple[str, ...], first_na
 def test_levels_of_programs_with_rules_of_their_own_keep_them() -> None:
     by = {"downsamplingFactors": [2, 2, 1]}
     bdv = level(by, path=("setup0", "timepoint0", "s1"))
-    found = find_geometry(bdv).geometry
-    assert found is not None
+    found = geometry_of(bdv)
     assert found.convention == "bdv"
     # Paintera's levels have no shift, and a resolution of 1 by default
     for group, x in (({"multiScale": True}, 2), ({"resolution": [4, 4, 40]}, 8)):
-        found = find_geometry(level(by, ancestors=[group])).geometry
-        assert found is not None
+        found = geometry_of(level(by, ancestors=[group]))
         assert found.convention == "paintera"
         assert (found.axes[0].scale, found.axes[0].translation) == (x, 0)
 
@@ -346,16 +341,10 @@ def test_attributes_without_positions_are_no_problem() -> None:
 @pytest.mark.parametrize(
     ("paths", "name"),
     [
-        (["0", "1"], "0"),
-        (["./s0", "1"], "s0"),
-        (["..", "1"], None),
-        (["a\\b", "1"], None),
-        (["\0", "1"], None),
-        (["other/0", "1"], None),
-        ([5, "1"], None),
-        (["0"], None),
+        (["0", "1"], "0"), (["./s0", "1"], "s0"), (["..", "1"], None), (["a\\b", "1"], None),
+        (["\0", "1"], None), (["other/0", "1"], None), ([5, "1"], None), (["0"], None),
     ],
-)
+)  # fmt: skip
 def test_the_finest_level_is_a_node_beside_the_others(paths: list[Any], name: str | None) -> None:
     group: dict[str, Any] = {"multiscales": [{"datasets": [{"path": path} for path in paths]}]}
     assert first_listed(("g", "1"), [group]) == name
@@ -370,8 +359,7 @@ TAGS = [{"key": key, "typeFlags": flags, "resolution": 0, "description": ""}
 def test_axistags_name_axes_in_c_order() -> None:
     own: dict[str, Any] = {"axistags": json.dumps({"axes": TAGS}), "drange": [0, 1]}
     node = dataset(own, (2, 5, 3, 7, 11), "exported_data")
-    geometry = find_geometry(node).geometry
-    assert geometry is not None
+    geometry = geometry_of(node)
     assert [axis.name for axis in geometry.axes] == ["c", "x", "y", "z", "t"]
     assert [axis.type for axis in geometry.axes] == ["channel", *["space"] * 3, "time"]
     assert geometry.is_placed == (False,) * 5
@@ -383,11 +371,8 @@ def test_axistags_with_resolutions_and_units() -> None:
     own = {"axistags": {"axes": tags}, "axis_units": json.dumps({"x": "um", "y": "um", "z": "um"})}
     node = dataset(own, (2, 5, 3, 7), "data")
     assert placed(node) == [
-        ("c", 1, 0, None),
-        ("x", 0.25, 0, "um"),
-        ("y", 0.5, 0, "um"),
-        ("z", 4.5, 0, "um"),
-    ]
+        ("c", 1, 0, None), ("x", 0.25, 0, "um"), ("y", 0.5, 0, "um"), ("z", 4.5, 0, "um"),
+    ]  # fmt: skip
 
 
 def test_other_names_win_over_axistags() -> None:
@@ -397,8 +382,7 @@ def test_other_names_win_over_axistags() -> None:
     node = dataset(own, (5, 3), "data")
     assert placed(node) == [("y", 0.5, 0, None), ("x", 0.25, 0, None)]
     node = dataset({**own, "axes": ["a", "b"]}, (5, 3), "data")
-    geometry = find_geometry(node).geometry
-    assert geometry is not None
+    geometry = geometry_of(node)
     assert geometry.convention == "names"
 
 
@@ -481,8 +465,7 @@ def test_channels_of_levels_without_s0_have_no_factor(names: Any) -> None:
         group = {"axes": names, "units": ["nm", "nm", "", "nm"], "resolution": [4, 5, 1, 40]}
     shapes = {k: tuple((*COARSE[k], 3)[i] for i in order) for k in (1, 2)}
     for number, by in ((1, 2), (2, 4)):
-        found = find_geometry(coarse(number, group, shapes)).geometry
-        assert found is not None
+        found = geometry_of(coarse(number, group, shapes))
         wanted = {"x": by * 4, "y": by * 5, "z": by * 40, "c": 1}
         assert {axis.name: axis.scale for axis in found.axes} == wanted
 
@@ -547,12 +530,8 @@ def in_pyramid(
     attributes: Any, dimensions: Any, first: Any, first_attributes: Any = (), **how: Any
 ) -> Node:
     given: dict[str, Any] = {"path": ("em", "s1"), "first_level": first} | how
-    return Node(
-        dimensions=dimensions,
-        attributes=attributes,
-        first_attributes=dict(first_attributes),
-        **given,
-    )
+    given["first_attributes"] = dict(first_attributes)
+    return Node(dimensions=dimensions, attributes=attributes, **given)
 
 
 def problems(node: Node, convention: str = "cosem") -> list[str]:
