@@ -24,7 +24,7 @@ import n5zarr
 from n5zarr.cli import messages
 from n5zarr.cli.app import app
 from n5zarr.errors import N5Warning
-from tests.command import CliRunner
+from tests.command import CliRunner, printed
 from tests.prepared import commands
 
 if TYPE_CHECKING:
@@ -94,9 +94,7 @@ def test_what_is_printed_is_json(name: str, tmp_path: Path) -> None:
         str(tmp_path.joinpath(places[w[0]], w[2:])) if w in "co" or w[1:2] == "/" else w
         for w in JSON[name]
     ]
-    done = CliRunner().invoke(app, [name.split(maxsplit=1)[0], "--json", *words])
-    assert done.exit_code == 0, done.output
-    found = json.loads(done.stdout)
+    found = json.loads(printed(name.split(maxsplit=1)[0], "--json", *words))
     expected: dict[str, Any] = {
         "thumbnail": {"width": 64, "images": ["em"], "n_images": 2},
         "attrs set": {"key": "note", "value": 5},
@@ -167,8 +165,8 @@ def test_piped_output_has_a_record_in_each_line(
 @pytest.mark.parametrize("before", [True, False])
 def test_verbosity_before_and_after_the_command(before: bool) -> None:
     def told(*options: str) -> str:
-        words = [*options, "tree", SAMPLE] if before else ["tree", *options, SAMPLE]
-        return CliRunner().invoke(app, words).stderr
+        words = [*options, "tree"] if before else ["tree", *options]
+        return CliRunner().invoke(app, [*words, SAMPLE]).stderr
 
     assert told() == ""
     assert "DEBUG n5zarr.storage.requests: Get " in told("-vv")

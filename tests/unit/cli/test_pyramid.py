@@ -9,17 +9,14 @@ from typing import TYPE_CHECKING
 import pytest
 
 import n5zarr
-from n5zarr.cli.app import app
-from tests.command import CliRunner
+from tests.command import printed
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 
 def run(*arguments: str, status: int = 0) -> list[str]:
-    result = CliRunner().invoke(app, ["pyramid", *arguments])
-    assert result.exit_code == status, result.output
-    return [line.rstrip() for line in result.output.splitlines()]
+    return [line.rstrip() for line in printed("pyramid", *arguments, status=status).splitlines()]
 
 
 @pytest.fixture
