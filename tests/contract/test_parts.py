@@ -8,6 +8,7 @@ import random
 import shutil
 import signal
 import sys
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -62,9 +63,8 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder.mkdir()
     (folder / "attributes.json").write_text(json.dumps(opaque))
     for number in range(3):
-        (folder / str(number)).write_bytes(
-            bytes([0, 2, 0, 1, 0, 0, 0, 1, 0, 0, 0, 3, number, 1, 2])
-        )
+        block = bytes([0, 2, 0, 1, 0, 0, 0, 1, 0, 0, 0, 3, number, 1, 2])
+        (folder / str(number)).write_bytes(block)
     return made
 
 
@@ -118,14 +118,10 @@ def test_parts_make_the_files_of_one_run(options: dict[str, Any], source: Path) 
 
 
 def test_a_part_of_values_reads_its_own_share(source: Path) -> None:
-    counted = []
-    for number in range(1, 4):
-        done = n5zarr.convert(
-            source / "a/v", source.parent / "out.zarr", chunks=(5, 7, 9), part=f"{number}/3"
-        )
-        counted.append(done.arrays[0].n_written)
-    n5zarr.convert(source / "a/v", source.parent / "out.zarr", chunks=(5, 7, 9), finish=True)
-    assert sum(counted) == 9 * 8 * 7  # units of the grid, each once
+    out, options = source.parent / "out.zarr", dict[str, Any](chunks=(5, 7, 9))
+    parts = [n5zarr.convert(source / "a/v", out, part=(n, 3), **options) for n in (1, 2, 3)]
+    n5zarr.convert(source / "a/v", out, finish=True, **options)
+    assert sum(done.arrays[0].n_written for done in parts) == 9 * 8 * 7  # of the grid, each once
 
 
 def test_nobody_opens_a_destination_before_it_is_finished(source: Path) -> None:
@@ -141,10 +137,7 @@ def test_nobody_opens_a_destination_before_it_is_finished(source: Path) -> None:
 
 
 MISTAKES: list[tuple[dict[str, Any], str]] = [
-    (
-        {"part": "0/4"},
-        r"part: expected a number from 1 to 4, got 0 in '0/4'; the first part is 1/4",
-    ),
+    ({"part": "0/4"}, "part: expected a number from 1 to 4, got 0 in '0/4'; the first part is 1/4"),
     ({"part": "5/4"}, "part: expected a number from 1 to 4, got 5"),
     ({"part": "3"}, "part: expected one such as '3/100', got '3'"),
     ({"part": "1/0"}, "part: expected a number from 1 to 1, got 1 in '1/0'"),
@@ -153,13 +146,11 @@ MISTAKES: list[tuple[dict[str, Any], str]] = [
     ({"finish": True}, r"expected 3 parts that have ended, got 1; run part \(--part\) 1, 3 of 3"),
     ({"part": "1/4"}, r"got others for parts: \[3\] then, \[4\] now"),
     ({"part": "1/3", "chunks": (9, 9, 9)}, "got others for chunks"),
-    (
-        {"part": "1/3", "max_memory": 2**20},
-        r"for max_memory: .* all parts need the same: max_memory=1073741824 \(--max-memory 1024\)$",
-    ),
+    ({"part": "1/3", "max_memory": 2**20},
+     r"for max_memory: .* all parts need the same: max_memory=1073741824 \(--max-memory 1024\)$"),
     ({"resume": True}, "expected no run in parts, got one of 3; part=... .--part. does one"),
     ({}, "expected no run in parts, got one of 3"),
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("options", "message"), MISTAKES, ids=lambda each: str(each)[:40])
@@ -266,21 +257,17 @@ def ended(processes: Iterable[Any]) -> list[int]:
 def test_eight_processes_of_which_some_are_killed(options: dict[str, Any], source: Path) -> None:
     whole, out = source.parent / "whole", source.parent / "out"
     n5zarr.convert(source / "a", whole, **options)
-    jobs = [(str(source / "a"), str(out)), {"below": out, **options}]
+    job = partial(start, "convert", str(source / "a"), str(out), below=out, **options)
     numbers = random.Random(7)  # noqa: S311 - moments to kill at
     killed_at = {number: numbers.randrange(1, 12) for number in (2, 3, 5)}
-    running = [
-        start("convert", *jobs[0], part=(n, N), killed_at=killed_at.get(n, 0), **jobs[1])  # type: ignore[arg-type]
-        for n in range(1, N + 1)
-    ]
-    codes = ended(running)
+    codes = ended([job(part=(n, N), killed_at=killed_at.get(n, 0)) for n in range(1, N + 1)])
     assert -signal.SIGKILL in codes
     failed = [n for n, code in enumerate(codes, 1) if code]
     assert {*failed} <= {*killed_at}
     with pytest.raises(N5UnrepresentableError, match=f"got {N - len(failed)}; run part"):
         n5zarr.convert(source / "a", out, finish=True, **options)
-    again = [start("convert", *jobs[0], part=(n, N), **options) for n in (*failed, 1)]
-    assert ended(again) == [0] * len(again)
+    again = [*failed, 1]
+    assert ended([job(part=(n, N)) for n in again]) == [0] * len(again)
     n5zarr.convert(source / "a", out, finish=True, **options)
     assert contents(out) == contents(whole)
 
@@ -293,10 +280,8 @@ def test_a_killed_finish_is_repeated(step: int, source: Path) -> None:
     n5zarr.convert(source / "w", whole, chunks=9)
     for number in (1, 2):
         n5zarr.convert(source / "w", out, chunks=9, part=(number, 2))
-    last = start(
-        "convert", str(source / "w"), str(out), chunks=9, finish=True, killed_at=step, below=out
-    )
-    (code,) = ended([last])
+    places = str(source / "w"), str(out)
+    (code,) = ended([start("convert", *places, chunks=9, finish=True, killed_at=step, below=out)])
     if code:
         assert code == -signal.SIGKILL
         n5zarr.convert(source / "w", out, chunks=9, finish=True)
@@ -309,9 +294,7 @@ def test_a_killed_finish_is_repeated(step: int, source: Path) -> None:
 @pytest.mark.each_of(3)
 @pytest.mark.parametrize("method", ["mean", "gaussian", "mode"])
 def test_parts_of_a_pyramid_make_the_files_of_one_run(method: Any, source: Path) -> None:
-    options: dict[str, Any] = {
-        "method": method, "chunks": (5, 6, 7), "levels": 4, "factors": (2, 2, 2),
-    }  # fmt: skip
+    options: Any = {"method": method, "chunks": (5, 6, 7), "levels": 4, "factors": (2, 2, 2)}
     group, whole = source / "a", source.parent / "whole.n5"
     (group / "v").rename(group / "s0")
     shutil.copytree(source, whole)
@@ -337,18 +320,13 @@ def test_parts_of_a_pyramid_in_eight_processes(source: Path) -> None:
     whole = source.parent / "whole.n5"
     shutil.copytree(source, whole)
     n5zarr.build_pyramid(whole, "a", **options)
-    running = [
-        start(
-            "build_pyramid", str(source), "a", part=(n, N), killed_at=n == 4,
-            below="no file: after a task", **options,
-        )
-        for n in range(1, N + 1)
-    ]  # fmt: skip
-    codes = ended(running)
+    below = "no file: after a task"
+    job = partial(start, "build_pyramid", str(source), "a", below=below, **options)
+    codes = ended([job(part=(n, N), killed_at=n == 4) for n in range(1, N + 1)])
     assert codes == [0, 0, 0, -signal.SIGKILL, 0, 0, 0, 0]
     with pytest.raises(N5UnrepresentableError, match=r"got 7; run part \(--part\) 4 of 8"):
         n5zarr.build_pyramid(source, "a", finish=True, **options)
-    assert ended([start("build_pyramid", str(source), "a", part=(4, N), **options)]) == [0]
+    assert ended([job(part=(4, N))]) == [0]
     n5zarr.build_pyramid(source, "a", finish=True, **options)
     assert contents(source) == contents(whole)
 

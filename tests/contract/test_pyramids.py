@@ -28,10 +28,8 @@ METADATA = Path(__file__).parents[1] / "data" / "java" / "metadata.n5"
 def pyramid(path: Path, scales: list[tuple[float, float]], names: list[str]) -> None:
     for name, scale in zip(names, scales, strict=True):
         shape = tuple(int(120 / s) for s in scale)
-        array = n5zarr.create_array(
-            path / name, shape=shape, dtype="u1", axes="yx", units=["um", "um"], resolution=scale
-        )
-        array[...] = len(name)
+        how: Any = {"axes": "yx", "units": ["um", "um"], "resolution": scale}
+        n5zarr.create_array(path / name, data=np.full(shape, len(name), "u1"), **how)
 
 
 @pytest.mark.each_of(4)
@@ -147,14 +145,12 @@ SETUP = """<ViewSetup><id>{k}</id><name>tile {k}</name><size>7 5 3</size>
 
 
 def views(
-    container: Path,
-    shapes: Mapping[tuple[int, int], tuple[int, ...]],
-    n_levels: int = 2,
+    container: Path, shapes: Mapping[tuple[int, int], tuple[int, ...]]
 ) -> dict[tuple[int, int, int], np.ndarray[Any, Any]]:
     written = {}
     rng = np.random.default_rng(3)
     for (setup, timepoint), shape in shapes.items():
-        for level in range(n_levels):
+        for level in (0, 1):
             extent = tuple(-(-n // 2**level) for n in shape)
             values = rng.integers(1, 999, extent).astype("u2")
             path = container / f"setup{setup}" / f"timepoint{timepoint}" / f"s{level}"
@@ -164,16 +160,15 @@ def views(
     return written
 
 
+NONE: dict[tuple[int, int], str] = {}
+
+
 def write_xml(
-    path: Path,
-    n5: str,
-    n_setups: int,
-    z: float = 1.5,
-    views: Mapping[tuple[int, int], str] | None = None,
+    path: Path, n5: str, n_setups: int, z: float = 1.5, views: Mapping[tuple[int, int], str] = NONE
 ) -> None:
     """Write the XML, with the last transform of views by setup and time point."""
     setups = "".join(SETUP.format(k=k, z=z, tile=10 + k) for k in range(n_setups))
-    listed = "".join(VIEW.format(s=s, t=t, affine=a) for (s, t), a in (views or {}).items())
+    listed = "".join(VIEW.format(s=s, t=t, affine=a) for (s, t), a in views.items())
     path.write_text(XML.format(n5=n5, setups=setups, views=listed))
 
 
@@ -338,10 +333,8 @@ def test_a_rotation_gives_one_warning_and_stays_an_attribute(tmp_path: Path) -> 
 def test_names_of_views_may_have_zeros(tmp_path: Path) -> None:
     written = views(tmp_path / "d.n5", {(0, 0): (3, 5, 7)})
     write_xml(tmp_path / "d.xml", "d.n5", 1, views={(0, 0): moved(1, 0, 0)})
-    (tmp_path / "d.n5" / "setup0" / "timepoint0").rename(
-        tmp_path / "d.n5" / "setup0" / "timepoint00"
-    )
-    (tmp_path / "d.n5" / "setup0").rename(tmp_path / "d.n5" / "setup00")
+    setup = (tmp_path / "d.n5" / "setup0").rename(tmp_path / "d.n5" / "setup00")
+    (setup / "timepoint0").rename(setup / "timepoint00")
     found: Any = n5zarr.open_bdv(tmp_path / "d.n5")["s0"]
     np.testing.assert_array_equal(found["data"][0, 0], written[0, 0, 0])
     assert found["x"].values[0] == 1
@@ -503,8 +496,5 @@ def test_what_is_no_view_is_left_out_of_views(tmp_path: Path) -> None:
 def test_a_description_that_cannot_be_read_is_none(tmp_path: Path) -> None:
     """xarray asks each engine whether it opens a file."""
     (tmp_path / "folder.xml").mkdir()
-    engine = N5BackendEntrypoint()
-    assert [engine.guess_can_open(tmp_path / name) for name in ("missing.xml", "folder.xml")] == [
-        False,
-        False,
-    ]
+    for name in ("missing.xml", "folder.xml"):
+        assert not N5BackendEntrypoint().guess_can_open(tmp_path / name)
