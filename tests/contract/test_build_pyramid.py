@@ -17,14 +17,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 import tensorstore
-from zarr.storage import LocalStore, MemoryStore, ZipStore
+from zarr.storage import MemoryStore, ZipStore
 
 import n5zarr
 from n5zarr.conventions.describe import WRITTEN
-from n5zarr.storage.local import LocalFiles
-from n5zarr.storage.requests import Ends, Exists, Get, List, Stamp, Warn
 from n5zarr.tools.pyramid.methods import downsample
 from tests.contract.bigstitcher import write_project
+from tests.contract.dying import KilledError, dying_at, is_change_of_a_document
 from tests.contract.stored import by_tensorstore
 from tests.contract.viewers import bigdataviewer, n5_universe, neuroglancer
 
@@ -65,9 +64,6 @@ def files_of(group: Path) -> dict[str, tuple[int, int, bytes]]:
 
 def content(group: Path) -> dict[str, bytes]:
     return {name: data for name, (_, _, data) in files_of(group).items()}
-
-
-# ------------------------------------------------------------------------------------- values
 
 
 @pytest.mark.each_of(3)
@@ -126,9 +122,6 @@ def test_blocks_and_compression_of_levels_can_be_others(tmp_path: Path) -> None:
     assert (document["blockSize"], document["compression"]) == ([10, 4, 6], {"type": "raw"})
     one = downsample(data, (2, 2, 2), "mean")
     np.testing.assert_array_equal(by_tensorstore(group / "s2"), downsample(one, (2, 2, 2), "mean"))
-
-
-# ------------------------------------------------------------------------------------- places
 
 
 @pytest.mark.each_of(2)
@@ -219,9 +212,6 @@ def test_channels_and_time_are_never_downsampled(tmp_path: Path) -> None:
     assert [level.factors for level in made.levels] == [(1, 1, 2, 2, 2), (1, 1, 4, 4, 4)]
 
 
-# ------------------------------------------------------------------------------- empty regions
-
-
 def test_empty_regions_stay_empty_and_are_not_read(tmp_path: Path) -> None:
     group = tmp_path / "c.n5" / "em"
     array: Any = n5zarr.create_array(
@@ -268,8 +258,6 @@ def test_missing_blocks_are_of_the_fill_value(tmp_path: Path) -> None:
     assert level.fill_value == 7
     assert made.levels[0].n_blocks_stored == 3 < made.levels[0].n_blocks
 
-
-# -------------------------------------------------------------------------------- interruption
 
 CHILD = """
 import os, signal, sys, n5zarr
@@ -386,23 +374,8 @@ def test_a_run_that_ends_among_its_documents_is_resumed(
     placed(group, data) if is_placed else image(group, data, (5, 16, 16))
     shutil.copytree(group, tmp_path / "wanted.n5" / "em")
     n5zarr.build_pyramid(tmp_path / "wanted.n5" / "em", levels=2)
-    left = iter(range(step))
-
-    def die_at(method: Any) -> Any:
-        """Make a method raise at the step of this number, a change of a document."""
-
-        def do(self: object, request: Any, *more: object, **named: object) -> Any:
-            key = getattr(request, "key", request)
-            is_change = not isinstance(request, Get | List | Stamp | Ends | Exists | Warn)
-            if is_change and str(key).endswith("json") and next(left, None) is None:
-                raise KilledError
-            return method(self, request, *more, **named)
-
-        return do
-
     with monkeypatch.context() as patched:
-        for owner, name in ((LocalFiles, "answer"), (LocalStore, "set"), (LocalStore, "delete")):
-            patched.setattr(owner, name, die_at(getattr(owner, name)))
+        dying_at(step, patched, is_change_of_a_document)
         with pytest.raises(KilledError):
             n5zarr.build_pyramid(group, levels=2)
     n5zarr.build_pyramid(group, levels=2, resume=True)
@@ -448,10 +421,6 @@ def test_levels_that_are_there_are_refused_or_removed(tmp_path: Path) -> None:
     assert [level.path for level in n5zarr.geometry(group).levels] == ["em/s0", "em/s1"]
 
 
-class KilledError(Exception):
-    pass
-
-
 def stop(*_: object) -> None:
     raise KilledError
 
@@ -482,9 +451,6 @@ def test_a_run_ends_when_another_one_begins(tmp_path: Path) -> None:
     with pytest.raises(n5zarr.N5Error, match="one run at a time"):
         n5zarr.build_pyramid(group, levels=1, method="mean", progress=begin_another)
     assert not list(group.rglob("n5zarr-incomplete.json"))
-
-
-# --------------------------------------------------------------------- mistakes, memory, workers
 
 
 @pytest.fixture(scope="module")

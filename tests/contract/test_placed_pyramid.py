@@ -12,25 +12,23 @@ import shutil
 import signal
 import subprocess
 import sys
-from itertools import count
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
-from zarr.storage import LocalStore, MemoryStore, ZipStore
+from zarr.storage import MemoryStore, ZipStore
 
 import n5zarr
-from n5zarr.storage import removing
-from n5zarr.storage.local import LocalFiles
-from n5zarr.storage.requests import Ends, Exists, Get, List, Stamp, Warn
 from tests.command import printed
+from tests.contract.dying import KilledError, dying_at
 from tests.contract.stored import by_tensorstore, contents
 from tests.contract.viewers import n5_universe
 from tests.multisets import random_voxels, voxels_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Sequence
 
     from tests.programs import Programs
 
@@ -58,9 +56,6 @@ def by_hand(vol: Path, to: Path) -> Path:
     """Return the group after a dataset was moved to ``s0``."""
     shutil.copytree(vol, to / "s0")
     return to
-
-
-# ------------------------------------------------------------------------------------- results
 
 
 @pytest.mark.each_of(4)
@@ -148,9 +143,6 @@ def test_label_multisets_keep_all_their_labels(tmp_path: Path) -> None:
     assert s1 == wanted
 
 
-# ----------------------------------------------------------------------------------- positions
-
-
 def _paintera(em: Path) -> None:
     attributes = {"resolution": [4, 4, 40], "offset": [1, 2, 3], "unit": "nm"}
     (em / "attributes.json").write_text(json.dumps(attributes))
@@ -183,78 +175,18 @@ def test_positions_of_groups_above_go_along(
     assert (seen.scale, seen.translation) == ((4.0, 4.0, 40.0), (1.0, 2.0, 3.0))
 
 
-# -------------------------------------------------------------------------------- interruption
-
-
-class KilledError(BaseException):
-    """No handler of errors sees it, as none sees a signal that kills."""
-
-
-READS = (Get, List, Stamp, Ends, Exists, Warn)
-
-
-def dying_at(step: int, patch: pytest.MonkeyPatch, *, links: bool = True) -> None:
-    """Raise at a step that changes something: a request, a link, or the removal of a directory."""
-    steps = count()
-
-    def die_before(owner: Any, name: str) -> None:
-        method = getattr(owner, name)
-
-        def do(*given: Any, **named: Any) -> Any:
-            is_change = not any(isinstance(each, READS) for each in given)
-            if is_change and next(steps) == step:
-                raise KilledError
-            return method(*given, **named)
-
-        patch.setattr(owner, name, do)
-
-    if not links:
-        patch.setattr(Path, "hardlink_to", _has_none)
-    for owner, name in (
-        (LocalFiles, "answer"), (LocalStore, "set"), (LocalStore, "delete"), (Path, "hardlink_to"),
-        (MemoryStore, "set"), (MemoryStore, "set_sync"), (MemoryStore, "delete"),
-        (MemoryStore, "delete_sync"), (MemoryStore, "delete_dir"),
-        (removing, "_remove_hidden"),
-    ):  # fmt: skip
-        die_before(owner, name)
-
-
-def _has_none(*_: object) -> None:
-    raise PermissionError(1, "this file system has no links")
-
-
-def each_step(
-    links: bool = True, at_least: int = 15
-) -> Iterator[Callable[[Callable[[], object]], bool]]:
-    """Yield functions that call another one and let it die at its first step, second step, ..."""
-    ended = False
-
-    def run(do: Callable[[], object], step: int) -> bool:
-        nonlocal ended
-        with pytest.MonkeyPatch.context() as patch:
-            dying_at(step, patch, links=links)
-            try:
-                do()
-            except KilledError:
-                return False
-        ended = True
-        return True
-
-    for step in count():
-        yield lambda do, step=step: run(do, step)  # type: ignore[misc]
-        if ended:
-            assert step > at_least
-            return
-
-
 def test_a_copy_that_ends_at_any_step_is_resumed(tmp_path: Path) -> None:
     origin = volume(tmp_path / "origin.n5" / "vol", **PLACED)
     wanted = by_hand(origin, tmp_path / "wanted.n5" / "g")
     n5zarr.build_pyramid(wanted, levels=1)
-    for number, dies in enumerate(each_step()):
-        vol = shutil.copytree(origin, tmp_path / f"{number}.n5" / "vol")
+    is_done, step = False, 0
+    while not is_done:
+        vol = shutil.copytree(origin, tmp_path / f"{step}.n5" / "vol")
         group = vol.parent / "g"
-        is_done = dies(lambda vol=vol: n5zarr.build_pyramid(vol, levels=1, to="g", n_workers=1))  # type: ignore[misc]
+        with pytest.MonkeyPatch.context() as patch, suppress(KilledError):
+            dying_at(step, patch)
+            n5zarr.build_pyramid(vol, levels=1, to="g", n_workers=1)
+            is_done = True
         assert contents(vol) == contents(origin)
         if (group / "s0" / "attributes.json").exists():
             np.testing.assert_array_equal(by_tensorstore(group / "s0"), DATA)
@@ -263,6 +195,8 @@ def test_a_copy_that_ends_at_any_step_is_resumed(tmp_path: Path) -> None:
                 n5zarr.build_pyramid(vol, levels=1, to="g")
         n5zarr.build_pyramid(vol, levels=1, to="g", resume=True)
         assert contents(group) == contents(wanted)
+        step += 1
+    assert step > 16
 
 
 KILLED = """
@@ -285,9 +219,6 @@ def test_a_killed_process_loses_nothing(programs: Programs, tmp_path: Path, stag
     assert killed.returncode == -signal.SIGKILL
     n5zarr.build_pyramid(vol, levels=1, to="g", resume=True)
     assert contents(vol.parent / "g") == contents(wanted)
-
-
-# ------------------------------------------------------------------------------------ mistakes
 
 
 @pytest.fixture(scope="module")
@@ -393,9 +324,6 @@ def test_a_finished_run_is_compared_with_its_source(tmp_path: Path) -> None:
     with pytest.raises(n5zarr.N5Error, match=r"expected the values of .*vol") as caught:
         n5zarr.build_pyramid(vol, to="g", levels=1, resume=True)
     assert caught.value.kind == "differs"
-
-
-# --------------------------------------------------------------------------------- the command
 
 
 PATHS = ["vol", "em/a b", "", ".hidden/vol", "x.n5/vol", "~vol", "s3"]
