@@ -60,21 +60,13 @@ def test_help_fits_80_columns(words: tuple[str, ...], monkeypatch: pytest.Monkey
 
 # results of each command, as words; `c` is a copy of the sample, `o` a folder for what is written
 JSON: dict[str, list[str]] = {
-    "tree": ["c"],
-    "info": ["c/em/s0"],
-    "thumbnail": ["c", "-o", "o/em.png", "--size", "64"],
-    "convert": ["c", "o/a.zarr"],
-    "download": ["c", "o/d.n5"],
-    "virtualize": ["c", "o/a.json"],
-    "pyramid": ["c/labels", "--levels", "1"],
-    "rechunk": ["c/em/s2", "--compression", "raw"],
-    "attrs": ["c/em/s0", "units"],
-    "attrs set": ["c/em/s0", "note", "5"],
+    "tree": ["c"], "info": ["c/em/s0"], "thumbnail": ["c", "-o", "o/em.png", "--size", "64"],
+    "convert": ["c", "o/a.zarr"], "download": ["c", "o/d.n5"], "virtualize": ["c", "o/a.json"],
+    "pyramid": ["c/labels", "--levels", "1"], "rechunk": ["c/em/s2", "--compression", "raw"],
+    "attrs": ["c/em/s0", "units"], "attrs set": ["c/em/s0", "note", "5"],
     "attrs remove": ["c/em/s0", "units", "--remove"],
-    "validate": ["c"],
-    "diff": ["c/em/s0", "c/em/s0"],
-    "rm-empty": ["c"],
-}
+    "validate": ["c"], "diff": ["c/em/s0", "c/em/s0"], "rm-empty": ["c"],
+}  # fmt: skip
 # these print while they run: test_serve_command.py; and hdmf/test_convert.py
 ELSEWHERE = {("serve",), ("view",), ("nwb", "convert")}
 NO_RESULTS = {("demo",)}
@@ -108,17 +100,12 @@ def test_what_is_printed_is_json(name: str, tmp_path: Path) -> None:
 
 LONG = JAVA / "metadata.n5/ngff-0.4-corder"
 WORDS = [
-    ["tree", "--size", SAMPLE],
-    ["tree", JAVA4],
-    ["info", LONG],
-    ["info", "--stats", f"{SAMPLE}/em/s0"],
-    ["validate", JAVA4],
+    ["tree", "--size", SAMPLE], ["tree", JAVA4], ["info", LONG], ["validate", JAVA4],
+    ["info", "--stats", f"{SAMPLE}/em/s0"], ["rm-empty", SAMPLE, "--dry-run"],
     ["convert", JAVA / "metadata.n5", "o.zarr", "--dry-run"],
     ["diff", f"{SAMPLE}/em", f"{SAMPLE}/labels"],
-    ["rm-empty", SAMPLE, "--dry-run"],
-    ["pyramid", f"{SAMPLE}/em"],
-    ["info", f"{SAMPLE}/em/s7"],
-]
+    ["pyramid", f"{SAMPLE}/em"], ["info", f"{SAMPLE}/em/s7"],
+]  # fmt: skip
 
 
 def shown(words: list[Any], width: int, monkeypatch: pytest.MonkeyPatch) -> str:

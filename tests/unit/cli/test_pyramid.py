@@ -62,7 +62,6 @@ def test_mistakes_are_told_in_one_line(group: str, options: tuple[str, ...], mes
 
 
 def test_a_small_dataset_needs_no_levels(tmp_path: Path) -> None:
-    """It says so, and writes nothing."""
     array = n5zarr.create_array(tmp_path / "c.n5", path="em/s0", shape=(7, 5, 3), dtype="u1")
     array[:] = 2
     assert run(str(tmp_path / "c.n5" / "em"))[1:] == ["s0 is small enough: no levels"]

@@ -68,12 +68,11 @@ MISREAD = {"ngff-0.4-corder/s0", "ngff-0.4-corder/s1"}
 @pytest.mark.parametrize(
     "path",
     [
-        line["path"]
-        for line in TRUTH
+        line["path"] for line in TRUTH
         if UNIVERSE.get(line["path"], {}).get("unit", "pixel") != "pixel"
         and line["path"] not in MISREAD
     ],
-)
+)  # fmt: skip
 def test_n5_universe_says_the_same_where_it_understands_the_node(path: str) -> None:
     theirs = UNIVERSE[path]
     axes = found(path)["axes_n5"]
@@ -324,9 +323,6 @@ def test_written_axes_are_read_back(convention: str, ndim: int) -> None:
     assert found.axes[:n] == axes[:n]
 
 
-# ---------------------------------------------------------------------- resolutions of each level
-
-
 @pytest.mark.parametrize(
     ("own", "group", "s0"),
     [
@@ -361,7 +357,6 @@ def test_a_level_with_its_own_resolution_is_not_scaled_again(own: Any, group: An
 
 
 def test_a_pyramid_that_begins_at_s3() -> None:
-    """A pyramid that begins at s3 is placed by its factors, as by its transform."""
     document = json.loads((REAL / "02-openorganelle-fibsem-array-s3.json").read_text())
     said = document.pop("transform")
     group = {"pixelResolution": nm([4.0, 4.0, 3.24]), "scales": [[2**k] * 3 for k in range(4)]}
@@ -369,9 +364,6 @@ def test_a_pyramid_that_begins_at_s3() -> None:
     axes = geometry_of(level).axes
     assert [axis.scale for axis in axes] == said["scale"][::-1]
     assert [axis.translation for axis in axes] == pytest.approx(said["translate"][::-1])
-
-
-# ---------------------------------------------------------------------- COSEM on groups
 
 
 @pytest.mark.parametrize("k", range(6))
@@ -388,9 +380,6 @@ def test_a_transform_that_stands_on_the_group_only(k: int) -> None:
         assert [axis.scale for axis in found.axes] == said["scale"][::-1]
         assert [axis.translation for axis in found.axes] == said["translate"][::-1]
     assert geometry_of(node({}, path=("s9",), ancestors=(group,))).convention == "neuroglancer"
-
-
-# ---------------------------------------------------------------------- render
 
 
 @pytest.mark.parametrize("own", [{}, {"pixelResolution": nm(LEVEL)}], ids=str)
@@ -415,9 +404,6 @@ def test_render_says_where_in_its_stack_a_pyramid_begins(own: Any) -> None:
     assert geometry_of(node({"transform": transform}, ancestors=(group,))).convention == "cosem"
     without = {key: value for key, value in group.items() if key != "scales"}
     assert geometry_of(node({}, ancestors=(without,))).convention == "neuroglancer"
-
-
-# ---------------------------------------------------------------------- lists of the axes of space
 
 
 @pytest.mark.parametrize("more", [{}, {"units": ["nm", "um", "mm"]}, {"unit": "nm"}], ids=str)
@@ -475,9 +461,6 @@ def test_axes_of_ilastik_are_letters_in_n5_order(axes: str, names: Any) -> None:
         assert [(a.name, a.scale) for a in found.axes] == [*zip(names, [1, 2, 3, 4], strict=True)]
 
 
-# ---------------------------------------------------------------------- funlib
-
-
 def test_what_funlib_states_is_not_shown_as_attributes() -> None:
     given: Any = {"axis_names": ["z", "y", "x"], "units": ["nm", "um", ""], **FUNLIB}
     found = geometry_of(node(given, path=("raw",)))
@@ -487,7 +470,6 @@ def test_what_funlib_states_is_not_shown_as_attributes() -> None:
 
 @pytest.mark.parametrize("n", [2, 3])
 def test_channels_of_funlib_have_no_size(n: int) -> None:
-    """Channels of funlib have no size, whether or not the lists include them."""
     given: dict[str, Any] = {
         "axis_names": ["c^", "y", "x"], "units": ["px", "nm", "um"][-n:],
         "voxel_size": [9, 5, 4][-n:], "offset": [9, 2, 1][-n:],
@@ -536,15 +518,13 @@ def test_channels_of_funlib_may_come_last() -> None:
 @pytest.mark.parametrize(
     "wrong",
     [
-        {"voxel_size": [1, 2, 3, 4]},
-        {"voxel_size": ["1", "2", "3"]},
-        {"voxel_size": [1, 2, 3], "offset": [1, 2]},
-        {"voxel_size": [1, 2, 3], "offset": 5},
+        {"voxel_size": [1, 2, 3, 4]}, {"voxel_size": ["1", "2", "3"]},
+        {"voxel_size": [1, 2, 3], "offset": [1, 2]}, {"voxel_size": [1, 2, 3], "offset": 5},
         {"voxel_size": [1, 2], "axis_names": ["z", "y", "x"]},
         {"voxel_size": [1, 2, 3], "units": ["nm"]},
     ],
     ids=str,
-)
+)  # fmt: skip
 def test_senseless_attributes_of_funlib_are_a_problem(wrong: Any) -> None:
     found = find_geometry(node(wrong))
     assert found.geometry is None
@@ -607,8 +587,6 @@ def test_levels_are_removed_from_the_images_that_list_them() -> None:
     gone = remove_levels({"multiscales": [{"datasets": [{"path": "s1"}]}]}, ["s1"])
     assert gone == {}
 
-
-# ---------------------------------------------------------------------- ImageJ
 
 X_Y = {"pixelWidth": 0.25, "pixelHeight": 0.5, "pixelDepth": 1.5}
 
@@ -694,9 +672,6 @@ def test_documents_of_imagej(document: str, names: str, scale: Any, units: Any) 
     assert [axis.name for axis in found.geometry.axes] == [*names]
     assert [axis.scale for axis in found.geometry.axes] == pytest.approx(scale, rel=1e-15)
     assert tuple(axis.unit for axis in found.geometry.axes) == units
-
-
-# ---------------------------------------------------------------------- defaults of n5-viewer
 
 
 OTHER = [[1, 0, 0, -1], [0, 1, 0, -2], [0, 0, 1, -3]]

@@ -49,8 +49,6 @@ def root(tmp_path: Path) -> Path:
     return Path(shutil.copytree(n5zarr.sample_path(), tmp_path / "c.n5"))
 
 
-# ---------------------------------------------------------------------- one dataset
-
 WHOLE = [*product(range(5), range(7), range(3))]  # 105 blocks
 
 
@@ -93,9 +91,6 @@ def test_grids_without_axes_or_elements(
     assert count.is_complete == (len(positions) == n_blocks)
     assert list(gaps.notes()) == []
     assert len(list(gaps.errors())) == int(not count.is_complete)
-
-
-# ---------------------------------------------------------------------- pyramids
 
 
 def test_levels_lack_what_their_neighbours_have() -> None:
@@ -165,9 +160,6 @@ def test_huge_grids_cost_as_much_as_their_blocks() -> None:
         assert f"missing where s0 has blocks: block {'1/' * (n_axes - 1)}1;" in note.message
 
 
-# ---------------------------------------------------------------------- containers
-
-
 def test_lost_files_are_notes_and_counted(root: Path) -> None:
     (root / "em/s0/1/2/0").unlink()
     (root / "em/s1/0/1/0").unlink()
@@ -213,7 +205,6 @@ def test_what_tensorstore_omits_is_a_gap(tmp_path: Path) -> None:
 
 
 def test_datasets_of_unknown_blocks_are_not_counted(root: Path) -> None:
-    """Nothing is said about datasets in which a directory cannot be listed."""
     store = Refusing(root, {"em/s0/2/1"}, PermissionError(13, "no"))
     result = n5zarr.validate(store, expect_complete=True)
     assert result.by_kind == {"unreadable": 1}

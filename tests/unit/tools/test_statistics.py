@@ -22,6 +22,11 @@ JAVA = Path(__file__).parents[2] / "data" / "java"
 TYPES = ["uint8", "int8", "uint16", "int16", "uint32", "int32", "uint64", "int64"]
 
 
+def of_values(folder: Path, values: np.ndarray, **options: Any) -> n5zarr.BlockStatistics:
+    n5zarr.create_array(folder / "c.n5", path="a", data=values, **options)
+    return n5zarr.block_statistics(folder / "c.n5", "a")
+
+
 def check(found: n5zarr.BlockStatistics, values: np.ndarray) -> None:
     finite = values[np.isfinite(values)] if values.dtype.kind == "f" else values.ravel()
     assert found.n_elements == values.size
@@ -54,9 +59,7 @@ def test_floats_of_any_range_have_a_histogram(tmp_path: Path, scale: float) -> N
     values = rng.normal(0, 1, (23, 31)) * scale
     values[3:5] = 0.5 * scale  # a block of one value must not make the bins coarse
     values[7, 2], values[8, 3], values[9, 4] = np.nan, np.inf, -np.inf
-    path = tmp_path / "c.n5"
-    n5zarr.create_array(path, path="a", data=values, chunks=(2, 31))
-    found = n5zarr.block_statistics(path, "a")
+    found = of_values(tmp_path, values, chunks=(2, 31))
     assert (found.n_nan, found.n_infinite) == (1, 2)
     assert len(found.histogram) >= 100
     check(found, values)
@@ -64,8 +67,7 @@ def test_floats_of_any_range_have_a_histogram(tmp_path: Path, scale: float) -> N
 
 def test_values_at_both_ends_of_the_type(tmp_path: Path) -> None:
     values = np.array([[0, 2**64 - 1, 7], [2**63, 1, 2]], "u8")
-    n5zarr.create_array(tmp_path / "c.n5", path="a", data=values, chunks=(1, 3))
-    found = n5zarr.block_statistics(tmp_path / "c.n5", "a")
+    found = of_values(tmp_path, values, chunks=(1, 3))
     assert (found.minimum, found.maximum) == (0, 2**64 - 1)
     assert sum(found.histogram) == 6
     assert found.histogram[0] == 4
@@ -75,14 +77,10 @@ def test_values_at_both_ends_of_the_type(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("parts", "mean"),
     [
-        ((-1, 0.5, 1), 1 / 6),
-        ((1, 1, 1, 1, 1), 1),
-        ((-1, -1, -0.5), -5 / 6),
-        ((1, np.nan, 0.5, np.inf, -np.inf), 0.75),
-        ((1,), 1),
-        ((-1,), -1),
+        ((-1, 0.5, 1), 1 / 6), ((1, 1, 1, 1, 1), 1), ((-1, -1, -0.5), -5 / 6),
+        ((1, np.nan, 0.5, np.inf, -np.inf), 0.75), ((1,), 1), ((-1,), -1),
     ],
-)
+)  # fmt: skip
 @pytest.mark.parametrize("chunks", [1, 7])
 def test_floats_at_both_ends_of_the_type(
     tmp_path: Path, dtype: str, parts: tuple[float, ...], mean: float, chunks: int
@@ -90,8 +88,7 @@ def test_floats_at_both_ends_of_the_type(
     largest = float(np.finfo(dtype).max)
     values = (np.array(parts) * largest).astype(dtype)
     finite = values[np.isfinite(values)]
-    n5zarr.create_array(tmp_path / "c.n5", path="a", data=values, chunks=(chunks,))
-    found = n5zarr.block_statistics(tmp_path / "c.n5", "a")
+    found = of_values(tmp_path, values, chunks=(chunks,))
     assert (found.minimum, found.maximum) == (finite.min(), finite.max())
     assert found.mean == pytest.approx(mean * largest, rel=1e-7)
     assert sum(found.histogram) == finite.size
@@ -100,8 +97,7 @@ def test_floats_at_both_ends_of_the_type(
 
 
 def test_nothing_but_nan(tmp_path: Path) -> None:
-    n5zarr.create_array(tmp_path / "c.n5", path="a", data=np.full((3, 5), np.nan, "f4"))
-    found = n5zarr.block_statistics(tmp_path / "c.n5", "a")
+    found = of_values(tmp_path, np.full((3, 5), np.nan, "f4"))
     assert (found.minimum, found.maximum, found.mean, found.histogram) == (None, None, None, ())
     assert found.n_nan == 15
 
@@ -139,9 +135,7 @@ def test_label_multisets_are_counted_by_their_most_frequent_label() -> None:
 
 
 def test_booleans_are_0_and_1(tmp_path: Path) -> None:
-    values = np.arange(35).reshape(5, 7) % 3 == 0
-    n5zarr.create_array(tmp_path / "c.n5", path="a", data=values)
-    found = n5zarr.block_statistics(tmp_path / "c.n5", "a")
+    found = of_values(tmp_path, np.arange(35).reshape(5, 7) % 3 == 0)
     assert (found.minimum, found.maximum, found.histogram) == (0, 1, (23, 12))
 
 
@@ -161,8 +155,7 @@ def test_data_without_statistics_are_refused(tmp_path: Path) -> None:
 def test_large_blocks_of_one_float_each(tmp_path: Path, values: tuple[float, ...]) -> None:
     """Blocks above half a MiB are counted one by one; neither hides the others' values."""
     array = np.repeat(values, 65_543)
-    n5zarr.create_array(tmp_path / "c.n5", path="a", data=array, chunks=(65_543,))
-    found = n5zarr.block_statistics(tmp_path / "c.n5", "a")
+    found = of_values(tmp_path, array, chunks=(65_543,))
     n_stored = sum(value != 0 for value in values)  # blocks of 0 are not written
     assert (found.n_stored, found.n_read) == (n_stored, n_stored)
     assert found.empty_share == pytest.approx(1 - n_stored / 3)
@@ -182,14 +175,12 @@ def test_a_block_that_is_removed_meanwhile_is_not_counted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It was listed, and another program removes it before it is read."""
-    values = np.arange(1, 8, dtype="u2")
-    n5zarr.create_array(tmp_path / "c.n5", path="a", data=values, chunks=(3,))
 
     def read_after_removal(keys: Sequence[str]) -> Any:
         (tmp_path / "c.n5/a/1").unlink(missing_ok=True)
         return read_each(keys)
 
     monkeypatch.setattr("n5zarr.tools.statistics.read_each", read_after_removal)
-    found = n5zarr.block_statistics(tmp_path / "c.n5", "a")
+    found = of_values(tmp_path, np.arange(1, 8, dtype="u2"), chunks=(3,))
     assert (found.n_stored, found.n_read, found.n_elements) == (3, 2, 4)
     assert (found.minimum, found.maximum, found.mean) == (1, 7, (1 + 2 + 3 + 7) / 4)
