@@ -63,16 +63,12 @@ def stored(path: Path) -> np.ndarray:
 
 
 WAYS: list[tuple[str, dict[str, Any]]] = [
-    ("n5", {"to": "n5"}),
-    ("n5", {"to": "n5", "compression": "gzip"}),
-    ("n5", {"to": "n5", "chunks": (8, 9, 10)}),
-    ("n5", {"to": "zarr"}),
-    ("n5", {"to": "zarr", "shards": (10, 14, 22)}),
-    ("n5", {"to": "zarr2", "chunks": (8, 9, 10)}),
-    ("zarr", {"to": "zarr"}),
-    ("zarr", {"to": "zarr", "chunks": (8, 9, 10)}),
+    ("n5", {"to": "n5"}), ("n5", {"to": "n5", "compression": "gzip"}),
+    ("n5", {"to": "n5", "chunks": (8, 9, 10)}), ("n5", {"to": "zarr"}),
+    ("n5", {"to": "zarr", "shards": (10, 14, 22)}), ("n5", {"to": "zarr2", "chunks": (8, 9, 10)}),
+    ("zarr", {"to": "zarr"}), ("zarr", {"to": "zarr", "chunks": (8, 9, 10)}),
     ("zarr", {"to": "n5"}),
-]
+]  # fmt: skip
 WRITERS = {"n5": write_n5, "zarr": write_zarr}
 
 
@@ -254,9 +250,6 @@ def test_a_changed_file_of_a_project_in_hdf5_is_an_error(tmp_path: Path) -> None
     with pytest.raises(N5Error, match=r"source .*p.h5: expected the array that it was") as caught:
         n5zarr.convert(xml, out, resume=True, n_workers=1, max_memory=2**14)
     assert caught.value.kind == "changed"
-
-
-# -------------------------------------------------------------------------------------- pyramids
 
 
 def build(where: Path, **options: Any) -> None:

@@ -220,9 +220,6 @@ def test_copies_of_other_programs_are_equal(source: Path, tmp_path: Path, versio
     assert values.elements[0].position == (3, 7, 2)
 
 
-# ---------------------------------------------------------------------- projects
-
-
 @pytest.fixture(scope="module")
 def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return bigstitcher.write_project(tmp_path_factory.mktemp("project"))
@@ -258,9 +255,6 @@ def test_a_project_is_compared_with_its_images(project: Path, tmp_path: Path) ->
     n5zarr.convert(project, tmp_path / "images.zarr", ome=True)
     assert n5zarr.compare(project, tmp_path / "images.zarr").is_equal
     assert n5zarr.compare(project.parent / "dataset.n5", project).is_equal
-
-
-# ---------------------------------------------------------------------- the command
 
 
 @pytest.mark.each_of(3)

@@ -40,9 +40,6 @@ COOKBOOK = Path(__file__).parents[2] / "docs" / "cookbook.md"
 VALUES = np.arange(1, 144, dtype="u2").reshape(11, 13)
 
 
-# ------------------------------------------------------- the destination is, or holds, the source
-
-
 def make_zarr(folder: Path) -> None:
     zarr.create_array(folder / "a.zarr", name="v", data=VALUES, chunks=(5, 7))
 
@@ -62,16 +59,12 @@ def make_tiff(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("make", "source", "destination"),
     [
-        (make_zarr, "a.zarr", "a.zarr"),
-        (make_zarr, "./a.zarr/v", "a.zarr"),
-        (make_zarr, "a.zarr", "file://{here}/a.zarr"),
-        (make_zarr, "link.zarr", "a.zarr"),
-        (make_zarr, "{here}/link.zarr", "a.zarr/v/inner"),
-        (make_hdf5, "a.zarr/x.h5/raw", "a.zarr"),
-        (make_tiff, "a.zarr/1.tif", "a.zarr"),
-        (make_tiff, "?.zarr/*.tif", "a.zarr"),
+        (make_zarr, "a.zarr", "a.zarr"), (make_zarr, "./a.zarr/v", "a.zarr"),
+        (make_zarr, "a.zarr", "file://{here}/a.zarr"), (make_zarr, "link.zarr", "a.zarr"),
+        (make_zarr, "{here}/link.zarr", "a.zarr/v/inner"), (make_hdf5, "a.zarr/x.h5/raw", "a.zarr"),
+        (make_tiff, "a.zarr/1.tif", "a.zarr"), (make_tiff, "?.zarr/*.tif", "a.zarr"),
     ],
-)
+)  # fmt: skip
 def test_a_source_is_never_overwritten_by_itself(
     make: Callable[[Path], None],
     source: str,
@@ -135,9 +128,6 @@ def test_a_source_in_memory_is_never_overwritten_by_itself() -> None:
     np.testing.assert_array_equal(read[...], VALUES)
 
 
-# ---------------------------------------------------------------------- files in other formats
-
-
 def test_datasets_of_hdf5_are_copied_under_all_their_names(tmp_path: Path) -> None:
     with h5py.File(tmp_path / "other.h5", "w") as other:
         other["v"] = VALUES
@@ -176,9 +166,6 @@ def test_a_file_that_has_changed_is_read_anew(
         write(tmp_path / name, values)  # HDF5 refuses where the file is still open
         n5zarr.convert(tmp_path / name / inner, tmp_path / "a.n5", overwrite=True)
         np.testing.assert_array_equal(by_tensorstore(tmp_path / "a.n5"), values)
-
-
-# --------------------------------------------------------------- what is not stored, or not listed
 
 
 @pytest.mark.parametrize("options", [{}, {"chunks": 4, "max_memory": 128}], ids=str)
@@ -227,9 +214,6 @@ def test_fill_values_that_n5_does_not_have_are_told(tmp_path: Path) -> None:
     zarr.create_array(tmp_path / "a.zarr", name="v", shape=(5, 7), dtype="f4", fill_value=np.nan)
     with pytest.warns(N5Warning, match="such as /v with nan: programs other than n5zarr"):
         n5zarr.convert(tmp_path / "a.zarr", tmp_path / "a.n5")
-
-
-# ---------------------------------------------------------- found before anything is removed
 
 
 @pytest.mark.parametrize(
@@ -326,9 +310,6 @@ def test_processes_are_not_asked_for_what_they_cannot_see(where: str, tmp_path: 
         source, destination = url, tmp_path / "b.zarr"
     with pytest.raises(N5UnrepresentableError, match="other processes do not see"):
         n5zarr.convert(source, destination, to="zarr", scheduler="processes")
-
-
-# ------------------------------------------------------------------------------------- rechunk
 
 
 @pytest.mark.each_of(4)
@@ -431,15 +412,12 @@ def test_a_missing_package_is_told_before_anything_is_removed(
 @pytest.mark.parametrize(
     ("source", "destination", "options"),
     [
-        ("lz4.n5", "b.n5", {"chunks": 2}),
-        ("lz4.n5", "b.n5", {"compression": "gzip"}),
-        ("lz4.n5", "b.zarr", {}),
-        ("lz4.n5", "b.zarr", {"ome": True}),
-        ("lz4.n5", "b.zarr", {"coords": True}),
-        ("a.zarr", "b.n5", {}),
+        ("lz4.n5", "b.n5", {"chunks": 2}), ("lz4.n5", "b.n5", {"compression": "gzip"}),
+        ("lz4.n5", "b.zarr", {}), ("lz4.n5", "b.zarr", {"ome": True}),
+        ("lz4.n5", "b.zarr", {"coords": True}), ("a.zarr", "b.n5", {}),
     ],
     ids=str,
-)
+)  # fmt: skip
 def test_a_missing_package_of_the_source_is_told_before_anything_is_removed(
     source: str,
     destination: str,
@@ -448,12 +426,9 @@ def test_a_missing_package_of_the_source_is_told_before_anything_is_removed(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     data = np.arange(35, dtype="u2").reshape(5, 7)
-    n5zarr.create_array(
-        tmp_path / "lz4.n5/x", data=data, chunks=(4, 5), compression="lz4", axes="yx"
-    )
-    zarr.create_array(
-        tmp_path / "a.zarr", name="x", data=data, chunks=(4, 5), compressors=LZ4(), zarr_format=2
-    )
+    how: Any = {"data": data, "chunks": (4, 5)}
+    n5zarr.create_array(tmp_path / "lz4.n5/x", compression="lz4", axes="yx", **how)
+    zarr.create_array(tmp_path / "a.zarr", name="x", compressors=LZ4(), zarr_format=2, **how)
     n5zarr.convert(SAMPLE / "em/s2", tmp_path / destination)
     before = contents(tmp_path)
     with monkeypatch.context() as without:

@@ -92,8 +92,6 @@ def test_a_node_without_geometry_is_refused(tmp_path: Path) -> None:
         n5zarr.geometry(plain)
 
 
-# ---------------------------------------------------------------------- set_geometry
-
 # in each convention, what a dataset of shape (z, y, x) has; N5 order but for COSEM
 TRANSFORM = {
     "axes": ["z", "y", "x"], "scale": [40.0, 8.0, 4.0], "translate": [400.0, 80.0, 0.5],

@@ -233,8 +233,6 @@ def test_images_of_java_open_as_they_are(tmp_path: Path) -> None:
     np.testing.assert_array_equal(n5zarr.open_level(path, level=0)["s0"].values, expected)
 
 
-# --------------------------------------------------------------------------- what Java reads
-
 PARAMETERS = {  # and whether n5-zarr needs them
     "bytes": {"endian": False},
     "gzip": {"level": True, "useZlib": False},

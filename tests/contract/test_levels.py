@@ -312,12 +312,6 @@ def test_levels_of_two_listed_images_stay_apart(root: Path) -> None:
     assert [level.path for level in n5zarr.geometry(root, "g").levels] == ["g/s0"]
 
 
-def test_levels_are_chosen_in_elements_of_the_finest(root: Path) -> None:
-    by_factors(root)
-    for wanted, name in ((1, "s0"), (2, "s1"), (9, "s1")):
-        assert list(n5zarr.open_level(root, {"x": wanted}, path="g")) == [name]
-
-
 def test_attributes_of_factors_become_coordinates_and_shapes_keep_all(root: Path) -> None:
     by_factors(root)
     assert not xr.open_dataset(root, engine="n5", group="g/s1")["s1"].attrs
@@ -462,8 +456,6 @@ def test_opening_a_level_asks_for_no_more(root: Path, caplog: pytest.LogCaptureF
         counts.append(len(asked))
     assert counts[0] == counts[1]
 
-
-# ---------------------------------------------------------------------- several images in a group
 
 AXES = [{"name": name, "type": "space"} for name in "xyz"]
 

@@ -38,10 +38,9 @@ VALUES: dict[str, np.ndarray[Any, Any]] = {
 }
 
 
-def run_of(report: Path) -> dict[str, Any]:
+def run_of(report: Path) -> Any:
     """Return the newest run."""
-    found: dict[str, Any] = json.loads(report.read_text())["runs"][0]
-    return found
+    return json.loads(report.read_text())["runs"][0]
 
 
 def hash_of(values: np.ndarray[Any, Any]) -> str:
@@ -83,14 +82,11 @@ def several(made: Path) -> list[Path]:
 @pytest.mark.parametrize(
     ("out", "options"),
     [
-        ("out.n5", {}),
-        ("out.n5", {"chunks": 3}),
-        ("out.zarr", {}),
-        ("out.zarr", {"to": "zarr2"}),
+        ("out.n5", {}), ("out.n5", {"chunks": 3}), ("out.zarr", {}), ("out.zarr", {"to": "zarr2"}),
         ("out.zarr", {"chunks": 2, "shards": 4}),
     ],
     ids=str,
-)
+)  # fmt: skip
 def test_hashes_are_those_of_numpy(made: Path, out: str, options: Any) -> None:
     report = made.parent / "report.json"
     # in slabs of less than a chunk, too

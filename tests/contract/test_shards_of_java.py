@@ -236,8 +236,6 @@ def test_a_part_of_a_large_block_on_a_server(tmp_path: Path) -> None:
     np.testing.assert_array_equal(in_memory(tmp_path / "b.n5")[3], values[3])
 
 
-# ---------------------------------------------------------------------- by the recipe
-
 START = {'"index_location": "end"': '"index_location": "start"'}
 LITTLE = {'"endian": "big"': '"endian": "little"'}
 NO_CHECKSUM = {'        {"name": "crc32c"},\n': ""}
@@ -257,8 +255,8 @@ READ = [
 ]
 
 
-def by_recipe(root: Path, changes: dict[str, str], shard: tuple[int, ...] = SHARD) -> Any:
-    return follow_recipe(root / "a", shard[::-1], root.with_name("plain.n5"), changes)
+def by_recipe(root: Path, changes: dict[str, str]) -> Any:
+    return follow_recipe(root / "a", SHARD[::-1], root.with_name("plain.n5"), changes)
 
 
 @pytest.mark.each_of(4)
@@ -322,9 +320,6 @@ def test_a_block_among_shards_is_an_error(tmp_path: Path) -> None:
         by_recipe(root, {})
 
 
-# ---------------------------------------------------------------------- validate
-
-
 def test_validate_names_the_size(tmp_path: Path) -> None:
     root = write(tmp_path, "gzip", "start")
     found = n5zarr.validate(root)
@@ -353,9 +348,6 @@ def test_validate_names_a_shard_with_one_chunk(tmp_path: Path) -> None:
     found = n5zarr.validate(tmp_path)
     assert {(each.kind, each.severity) for each in found.findings} == {("shard", "warning")}
     np.testing.assert_array_equal(opened(tmp_path)[...], VALUES)
-
-
-# ---------------------------------------------------------------------- tools that write
 
 
 @pytest.mark.parametrize("is_one", [False, True], ids=["6 chunks", "1 chunk"])

@@ -40,8 +40,8 @@ SHAPE, BLOCK = (100_019, 99_991, 100_003), (7, 5, 11)  # C order, all primes
 POSITIONS = [(0, 0, 0), (7144, 9999, 4545), (7144, 9999, 4546), (14_288, 3, 9091), (9, 19_998, 2)]
 
 
-def box_of(position: tuple[int, ...], block: tuple[int, ...] = BLOCK) -> tuple[slice, ...]:
-    each = zip(position, block, SHAPE, strict=True)
+def box_of(position: tuple[int, ...]) -> tuple[slice, ...]:
+    each = zip(position, BLOCK, SHAPE, strict=True)
     return tuple(slice(p * b, min((p + 1) * b, n)) for p, b, n in each)
 
 
@@ -51,9 +51,9 @@ def values_of(number: int) -> np.ndarray:
     return np.random.default_rng(number).integers(1, 200, shape, "u1")
 
 
-def make(path: Path, name: str = "v/s0") -> Any:
+def make(path: Path) -> Any:
     """Write the blocks; those at the end of an axis are truncated."""
-    array = n5zarr.create_array(path, path=name, shape=SHAPE, chunks=BLOCK, dtype="u1")
+    array = n5zarr.create_array(path, path="v/s0", shape=SHAPE, chunks=BLOCK, dtype="u1")
     for number, position in enumerate(POSITIONS):
         array[box_of(position)] = values_of(number)
     return array
@@ -75,17 +75,12 @@ def assert_copied(array: Any) -> None:
 @pytest.mark.parametrize(
     ("name", "options"),
     [
-        ("a.zarr", {}),
-        ("a.zarr", {"to": "zarr2"}),
-        ("a.zarr", {"compression": "zstd"}),
-        ("a.zarr", {"chunks": (13, 17, 19)}),
-        ("a.zarr", {"shards": (14, 20, 33)}),
-        ("a.zarr", {"coords": True}),
-        ("a.n5", {}),
-        ("a.n5", {"compression": "raw"}),
+        ("a.zarr", {}), ("a.zarr", {"to": "zarr2"}), ("a.zarr", {"compression": "zstd"}),
+        ("a.zarr", {"chunks": (13, 17, 19)}), ("a.zarr", {"shards": (14, 20, 33)}),
+        ("a.zarr", {"coords": True}), ("a.n5", {}), ("a.n5", {"compression": "raw"}),
         ("a.n5", {"chunks": (3, 23, 5)}),
     ],
-)
+)  # fmt: skip
 def test_a_copy_is_made_verified_compared_and_resumed(
     tmp_path: Path, name: str, options: dict[str, Any]
 ) -> None:

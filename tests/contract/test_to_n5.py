@@ -36,13 +36,12 @@ def volume(
     name: str | None = "image",
     scale: Sequence[float] = (40.0, 0.1, 0.3),
     place: Sequence[float] = (10.0, 0.5, -3.0),
-    dtype: Any = "uint16",
 ) -> xr.DataArray:
     coords = {
         dim: (dim, scale[i] * np.arange(shape[i]) + place[i], {"units": "nm"})
         for i, dim in enumerate(dims)
     }
-    values = np.random.default_rng(7).integers(1, 99, tuple(shape)).astype(dtype)
+    values = np.random.default_rng(7).integers(1, 99, tuple(shape), "uint16")
     return xr.DataArray(values, dims=tuple(dims), coords=coords, name=name, attrs={"note": "n"})
 
 
@@ -166,9 +165,6 @@ def test_a_part_keeps_its_scale_for_other_tools(tmp_path: Path) -> None:
     xr.testing.assert_identical(opened(tmp_path / "c.n5")["image"], array)
 
 
-# ---------------------------------------------------------------------- elements
-
-
 def with_units(values: Any) -> xr.Dataset:
     coords = {"x": ("x", [0.5, 1.0, 1.5], {"units": "um"})}
     return xr.Dataset({"v": (("x", "y")[: values.ndim], values)}, coords)
@@ -261,9 +257,6 @@ def test_compression_and_blocks_can_be_chosen(tmp_path: Path, compression: Any) 
     assert document(automatic / "image")["blockSize"] == [19, 17, 13]
 
 
-# ---------------------------------------------------------------------- dask
-
-
 def test_chunks_of_dask_are_put_together_into_blocks(tmp_path: Path) -> None:
     array = volume().chunk({"z": (3, 1, 9), "y": 5, "x": -1})
     n5zarr.to_n5(array, tmp_path / "c.n5", chunks={"z": 4, "y": 4, "x": 5})
@@ -277,9 +270,6 @@ def test_the_data_can_be_written_later(tmp_path: Path) -> None:
     later.compute()
     found = xr.open_datatree(tmp_path / "c.n5", engine="n5")
     xr.testing.assert_identical(found.load(), tree.load())
-
-
-# ---------------------------------------------------------------------- what exists
 
 
 def test_an_existing_dataset_is_only_replaced_if_the_mode_says_so(tmp_path: Path) -> None:
@@ -411,9 +401,6 @@ def test_names_of_data_arrays(tmp_path: Path) -> None:
     assert document(tmp_path / "a.n5" / "em" / "s0")["dataType"] == "uint16"
 
 
-# ---------------------------------------------------------------------- what others rely on
-
-
 def test_a_coordinate_is_not_given_to_datasets_with_other_positions(tmp_path: Path) -> None:
     uneven, even = (
         xr.DataArray([0, 1, 2], dims="x", name=name, coords={"x": ("x", xs, {"units": "nm"})})
@@ -492,9 +479,6 @@ def test_overwriting_data_keeps_or_adds_positions(tmp_path: Path) -> None:
     n5zarr.to_n5(bare, tmp_path / "d.n5", group="em/s0")
     with pytest.raises(n5zarr.N5Error, match="expected data with the positions of the dataset"):
         n5zarr.to_n5(volume(), tmp_path / "d.n5", group="em/s0", mode="a")
-
-
-# ---------------------------------------------------------------------- changing what is there
 
 
 @pytest.mark.each_of(3)
@@ -589,9 +573,6 @@ def test_blocks_that_cannot_be(tmp_path: Path, chunks: Any) -> None:
     assert contents(tmp_path / "c.n5") == before
 
 
-# ---------------------------------------------------------------------- trees
-
-
 TREES: dict[str, dict[str, xr.Dataset]] = {
     "agreeing": {n: volume(name=n[1:]).to_dataset() for n in ("/a", "/b")},
     "with a root": {f"/{n}": volume(name=n or "r").to_dataset() for n in ("", "a", "b")},
@@ -635,9 +616,6 @@ def test_one_plane_keeps_its_thickness(tmp_path: Path) -> None:
     xr.testing.assert_identical(opened(tmp_path / "c.n5", "em/s0"), plane.load())
 
 
-# ---------------------------------------------------------------------- elements stay what they are
-
-
 def series(values: Any, **how: Any) -> xr.Dataset:
     found = xr.Dataset({"a": ("t", np.asarray(values))})
     found["a"].encoding = how
@@ -648,20 +626,15 @@ def series(values: Any, **how: Any) -> xr.Dataset:
 @pytest.mark.parametrize(
     ("stored", "given"),
     [
-        (np.zeros(3, "i2"), np.array([70000, 1])),
-        (np.zeros(3, "u1"), np.array([300], "u8")),
-        (np.zeros(3, "i4"), np.array([2**40 + 5])),
-        (np.zeros(3, "i1"), np.array([200], "u1")),
-        (np.zeros(3, "f4"), np.array([2**24 + 1])),
-        (np.zeros(3, "f8"), np.array([2**53 + 1])),
-        (np.zeros(3, "f4"), np.array([0.1])),
-        (np.zeros(3, "u1"), np.array([-1, -2])),
-        (np.zeros(3, "u1"), np.array([1.5])),
-        (np.zeros(3, bool), np.array([2])),
+        (np.zeros(3, "i2"), np.array([70000, 1])), (np.zeros(3, "u1"), np.array([300], "u8")),
+        (np.zeros(3, "i4"), np.array([2**40 + 5])), (np.zeros(3, "i1"), np.array([200], "u1")),
+        (np.zeros(3, "f4"), np.array([2**24 + 1])), (np.zeros(3, "f8"), np.array([2**53 + 1])),
+        (np.zeros(3, "f4"), np.array([0.1])), (np.zeros(3, "u1"), np.array([-1, -2])),
+        (np.zeros(3, "u1"), np.array([1.5])), (np.zeros(3, bool), np.array([2])),
         (np.array(["a"]), np.array(["longer"])),
     ],
     ids=str,
-)
+)  # fmt: skip
 def test_elements_that_would_become_others_are_refused(
     tmp_path: Path, stored: Any, given: Any, lazy: bool
 ) -> None:
@@ -681,15 +654,14 @@ def test_elements_that_would_become_others_are_refused(
 @pytest.mark.parametrize(
     ("stored", "given"),
     [
-        (np.zeros(3, "u2"), np.array([7, 65535])),
-        (np.zeros(3, "f8"), np.array([7, np.nan], "f4")),
+        (np.zeros(3, "u2"), np.array([7, 65535])), (np.zeros(3, "f8"), np.array([7, np.nan], "f4")),
         (np.zeros(3, "f4"), np.array([0.5, np.nan])),
         (np.array([True, False]), np.array([False, True, True])),
         (np.zeros(3, "c16"), np.array([1 + 2j, np.nan], "c8")),
         (np.array(["abc"]), np.array(["d", "ef"])),
     ],
     ids=str,
-)
+)  # fmt: skip
 def test_elements_that_stay_the_same_are_taken(
     tmp_path: Path, stored: Any, given: Any, lazy: bool
 ) -> None:
@@ -716,9 +688,6 @@ def test_packed_variables_are_rounded_and_not_wrapped(tmp_path: Path, lazy: bool
     n5zarr.to_n5(series([1.0, np.nan], dtype="i2", _FillValue=-1), tmp_path / "d.n5")
     with pytest.raises(n5zarr.N5Error, match="int16 can hold"):
         n5zarr.to_n5(series([-1.0]), tmp_path / "d.n5", append_dim="t")
-
-
-# ---------------------------------------------------------------------- nothing given is dropped
 
 
 def test_a_shared_coordinate_is_not_lengthened_for_one_variable(tmp_path: Path) -> None:

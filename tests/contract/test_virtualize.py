@@ -405,7 +405,6 @@ def test_the_command_counts_what_it_refers_to(tmp_path: Path) -> None:
 
 
 def test_unsuitable_destinations_are_refused(tmp_path: Path) -> None:
-    """They are named before any block is read, and nothing is written."""
     source = n5zarr.sample_path()
     with pytest.raises(FileNotFoundError, match="no: expected a directory, to put"):
         n5zarr.virtualize(source, tmp_path / "no" / "a.json")
