@@ -1,4 +1,4 @@
-"""What a container holds, read and written without n5zarr."""
+"""What a container holds, read and written without n5zarr if possible."""
 
 from __future__ import annotations
 
@@ -8,6 +8,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 import tensorstore
+import zarr
+
+from n5zarr import N5Store
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -22,6 +25,13 @@ def by_tensorstore(dataset: Path) -> np.ndarray:
     """Read a dataset with tensorstore, in C order."""
     opened = tensorstore.open(spec_of(dataset), read=True).result()
     return np.asarray(opened.read().result()).T
+
+
+def by_zarr(place: Path, path: str = "") -> np.ndarray:
+    """Read an array of Zarr, or of N5 in the place of one."""
+    is_n5 = (place / path / "attributes.json").exists()
+    opened: Any = zarr.open_array(N5Store(place) if is_n5 else place, mode="r", path=path)
+    return np.asarray(opened[...])
 
 
 def write_by_tensorstore(

@@ -15,7 +15,7 @@ import zarr
 
 import n5zarr
 from n5zarr.errors import N5Error
-from tests.contract.stored import write_by_tensorstore
+from tests.contract.stored import by_zarr, write_by_tensorstore
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -56,12 +56,6 @@ def write_zarr(path: Path, data: np.ndarray) -> None:
     zarr.open_array(path, mode="r+")[...] = data
 
 
-def stored(path: Path) -> np.ndarray:
-    is_n5 = (path / "attributes.json").exists()
-    opened: Any = (n5zarr.open_array if is_n5 else zarr.open_array)(path, mode="r")
-    return np.asarray(opened[...])
-
-
 WAYS: list[tuple[str, dict[str, Any]]] = [
     ("n5", {"to": "n5"}), ("n5", {"to": "n5", "compression": "gzip"}),
     ("n5", {"to": "n5", "chunks": (8, 9, 10)}), ("n5", {"to": "zarr"}),
@@ -92,7 +86,7 @@ def test_a_resumed_copy_is_one_of_the_source_as_it_is(
         after[box] = values(2)[box]
         write(source, after)
     n5zarr.convert(source, out, resume=True, **options)
-    np.testing.assert_array_equal(stored(out), after)
+    np.testing.assert_array_equal(by_zarr(out), after)
     assert not list(out.rglob("n5zarr-incomplete*"))
 
 
@@ -117,7 +111,7 @@ def test_finish_names_the_parts_whose_source_has_changed(
     assert caught.value.kind == "changed"
     in_parts(source, out, (3, 1, 2), options)
     n5zarr.convert(source, out, finish=True, **options)
-    np.testing.assert_array_equal(stored(out), data)
+    np.testing.assert_array_equal(by_zarr(out), data)
     assert not list(out.rglob("n5zarr-incomplete*"))
 
 
@@ -143,7 +137,7 @@ def test_finish_removes_what_the_source_has_lost(
     if list(out.rglob("n5zarr-incomplete*")):
         in_parts(source, out, (1, 2), options)
         n5zarr.convert(source, out, finish=True, **options)
-    np.testing.assert_array_equal(stored(out), data)
+    np.testing.assert_array_equal(by_zarr(out), data)
     assert not list(out.rglob("n5zarr-incomplete*"))
 
 
@@ -164,7 +158,7 @@ def test_what_a_killed_run_has_not_noted_goes_with_chunks_of_the_source(
     (source / ("1/0/0" if kind == "n5" else "c/0/0/1")).unlink()
     data[: BLOCKS[0], : BLOCKS[1], BLOCKS[2] : 2 * BLOCKS[2]] = 0
     n5zarr.convert(source, out, resume=True, **options)
-    np.testing.assert_array_equal(stored(out), data)
+    np.testing.assert_array_equal(by_zarr(out), data)
 
 
 def test_blocks_that_change_while_a_part_runs_again(tmp_path: Path) -> None:
@@ -178,7 +172,7 @@ def test_blocks_that_change_while_a_part_runs_again(tmp_path: Path) -> None:
     os.utime(source / "3/5/5", ns=(1, 1))  # written before it is copied
     n5zarr.convert(source, out, **options)
     n5zarr.convert(source, out, to="n5", finish=True, max_memory=2**14)
-    np.testing.assert_array_equal(stored(out), values(1))
+    np.testing.assert_array_equal(by_zarr(out), values(1))
 
 
 def test_a_resumed_copy_keeps_what_is_unchanged(tmp_path: Path) -> None:
@@ -195,7 +189,7 @@ def test_a_resumed_copy_keeps_what_is_unchanged(tmp_path: Path) -> None:
     # tasks that had begun when the run was interrupted are not noted
     assert out / block in changed
     assert len(there) - len(changed) >= INTERRUPTED_AFTER
-    np.testing.assert_array_equal(stored(out), stored(source))
+    np.testing.assert_array_equal(by_zarr(out), by_zarr(source))
 
 
 @pytest.mark.parametrize("keyword", [{"resume": True}, {"part": "1/1"}, {"finish": True}], ids=str)
@@ -259,7 +253,7 @@ def build(where: Path, **options: Any) -> None:
 
 def check_levels(where: Path, data: np.ndarray) -> None:
     for name, step in (("s1", 2), ("s2", 4)):
-        np.testing.assert_array_equal(stored(where / name), data[::step, ::step, ::step])
+        np.testing.assert_array_equal(by_zarr(where / name), data[::step, ::step, ::step])
     assert not list(where.rglob("n5zarr-incomplete*"))
 
 

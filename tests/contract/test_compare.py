@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-import tensorstore as ts
 import zarr
 from zarr.storage import MemoryStore
 
@@ -102,18 +101,6 @@ def test_axes_are_the_same_in_any_convention(tmp_path: Path) -> None:
     (moved,) = n5zarr.compare(*places.values(), attributes=False).differences
     assert (moved.what, moved.key, moved.second) == ("axes", "translation", [0.0, 0.0, 0.0])
     assert moved.first == [0.0, 0.0, 1.0]
-
-
-def test_missing_blocks_and_other_programs(tmp_path: Path) -> None:
-    data = np.zeros((7, 11), "uint16")
-    data[6, 10] = 3
-    spec: dict[str, Any] = {"driver": "n5", "kvstore": f"file://{tmp_path}/t.n5/x/", "create": True}
-    metadata: dict[str, Any] = {"dimensions": [11, 7], "blockSize": [3, 2], "dataType": "uint16"}
-    metadata["compression"] = {"type": "raw"}
-    ts.open({**spec, "metadata": metadata}).result().write(data.T).result()  # only one block
-    whole = tmp_path / "w.zarr"
-    zarr.create_array(whole, data=data, config={"write_empty_chunks": True})
-    assert n5zarr.compare(tmp_path / "t.n5" / "x", whole).is_equal
 
 
 def test_data_that_cannot_be_compared_is_a_problem() -> None:

@@ -85,6 +85,7 @@ def test_a_source_is_never_overwritten_by_itself(
 @pytest.mark.parametrize(
     "location",
     [
+        lambda folder: folder / "a.n5",
         lambda folder: f"simplecache::file://{folder}/a.n5/em",
         lambda folder: WrapperStore(LocalStore(folder / "a.n5")),
         lambda folder: n5zarr.N5Store(WrapperStore(LocalStore(folder / "a.n5"))),
@@ -94,10 +95,10 @@ def test_a_source_is_never_overwritten_by_itself(
             ObjectStore(obstore.store.LocalStore()), (folder / "a.n5").as_posix().lstrip("/")
         ),
     ],
-    ids=["simplecache", "wrapper", "n5-wrapper", "dirfs", "obstore", "obstore-root"],
+    ids=["path", "simplecache", "wrapper", "n5-wrapper", "dirfs", "obstore", "obstore-root"],
 )
 @pytest.mark.parametrize("destination", ["a.n5", "a.n5/em/s0"])
-def test_a_source_behind_another_store_is_never_overwritten_by_itself(
+def test_a_source_of_n5_in_any_store_is_never_overwritten_by_itself(
     location: Callable[[Path], Any], destination: str, tmp_path: Path
 ) -> None:
     shutil.copytree(SAMPLE, tmp_path / "a.n5")
@@ -261,12 +262,6 @@ def test_nothing_is_written_where_no_program_finds_it(
     with pytest.raises(N5UnrepresentableError, match=message):
         n5zarr.convert(SAMPLE / "em/s1", tmp_path / destination, **options)
     assert contents(tmp_path) == before
-
-
-def test_a_dry_run_tells_that_the_destination_exists(tmp_path: Path) -> None:
-    make_zarr(tmp_path)
-    with pytest.raises(N5UnrepresentableError, match="expected a destination that does not exist"):
-        n5zarr.convert(SAMPLE, tmp_path / "a.zarr", dry_run=True)
 
 
 def test_a_run_does_not_finish_what_another_one_has_begun_anew(tmp_path: Path) -> None:

@@ -49,7 +49,7 @@ def test_the_geometry_of_what_says_nothing(place: Any) -> None:
     assert (found.scale, found.translation, found.convention) == ((1, 1), (0, 0), None)
 
 
-def test_the_geometry_of_the_levels_of_others(tmp_path: Path) -> None:
+def test_the_geometry_of_levels_of_cosem(tmp_path: Path) -> None:
     root = tmp_path / "c.n5"
     for k in (1, 0, 2):
         scale = [5.24 * 2**k, 4.0 * 2**k, 4.0 * 2**k]
@@ -68,17 +68,6 @@ def test_the_geometry_of_the_levels_of_others(tmp_path: Path) -> None:
     assert scales == [(5.24, 4, 4), (10.48, 8, 8), (20.96, 16, 16)]
     assert found.levels[2].translation == pytest.approx((7.86, 6, 6))
     assert (found.path, found.scale) == ("em/s0", (5.24, 4, 4))
-
-    document = {
-        "dataType": "uint8", "dimensions": [11, 7, 5], "blockSize": [11, 7, 5],
-        "compression": {"type": "raw"},
-        "pixelResolution": {"unit": "um", "dimensions": [0.1, 0.2, 0.5]},
-    }  # fmt: skip
-    (root / "bdv" / "s0").mkdir(parents=True)
-    (root / "bdv" / "s0" / "attributes.json").write_text(json.dumps(document))
-    viewer = n5zarr.geometry(root / "bdv", "s0")
-    assert (viewer.names, viewer.scale) == (("z", "y", "x"), (0.5, 0.2, 0.1))
-    assert viewer.units == ("um",) * 3
 
 
 def test_a_node_without_geometry_is_refused(tmp_path: Path) -> None:

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
-import zarr
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -21,7 +20,7 @@ import n5zarr
 from n5zarr.errors import N5Error, N5FormatError, N5UnrepresentableError
 from n5zarr.tools.jobs.parts import Part
 from tests.command import printed
-from tests.contract.stored import contents, write_by_tensorstore
+from tests.contract.stored import by_zarr, contents, write_by_tensorstore
 from tests.processes import CONTEXT
 from tests.waiting import PATIENCE
 
@@ -70,13 +69,6 @@ def source(template: Path, tmp_path: Path) -> Path:
     return shutil.copytree(template, tmp_path / "in.n5")
 
 
-def stored(container: Path, path: str = "") -> np.ndarray:
-    """Read an array of Zarr or N5."""
-    is_n5 = container.suffix == ".n5"
-    made: Any = (n5zarr.open_array if is_n5 else zarr.open_array)(container, mode="r", path=path)
-    return np.asarray(made[...])
-
-
 @given(st.text(), st.integers(1, 200))
 def test_each_key_belongs_to_one_part(key: str, of: int) -> None:
     assert sum(Part(number, of).owns(key) for number in range(1, of + 1)) == 1
@@ -108,7 +100,7 @@ def test_parts_make_the_files_of_one_run(options: dict[str, Any], source: Path) 
     assert contents(out) == contents(whole)
     assert done.destination == str(out)
     if options["to"] != "n5":
-        np.testing.assert_array_equal(stored(out, "a/v"), values())
+        np.testing.assert_array_equal(by_zarr(out, "a/v"), values())
 
 
 def test_a_part_of_values_reads_its_own_share(source: Path) -> None:
@@ -126,7 +118,7 @@ def test_nobody_opens_a_destination_before_it_is_finished(source: Path) -> None:
         with pytest.raises(N5FormatError, match="--part"):
             n5zarr.open(n5)
     n5zarr.convert(source, n5, finish=True, chunks=(9, 9, 9))
-    np.testing.assert_array_equal(stored(n5, "a/v"), values())
+    np.testing.assert_array_equal(by_zarr(n5, "a/v"), values())
     assert n5zarr.validate(n5).ok
 
 
@@ -369,7 +361,7 @@ def test_parts_of_rechunk_replace_datasets_at_the_end(source: Path) -> None:
     done = n5zarr.rechunk(source, chunks=(9, 10, 11), finish=True)
     assert done.verified
     assert contents(source) == contents(whole)
-    np.testing.assert_array_equal(stored(source, "a/v"), values())
+    np.testing.assert_array_equal(by_zarr(source, "a/v"), values())
     assert [each.name for each in source.parent.iterdir() if "rechunk" in each.name] == []
 
 
@@ -384,7 +376,7 @@ def test_a_run_of_rechunk_keeps_the_parts_of_another_one(tmp_path: Path) -> None
     n5zarr.rechunk(root, "one", chunks=9, part="2/2")
     n5zarr.rechunk(root, "one", chunks=9, finish=True)
     for name in ("one", "other", "third"):
-        np.testing.assert_array_equal(stored(root, name), values())
+        np.testing.assert_array_equal(by_zarr(root, name), values())
     assert [p.name for p in tmp_path.iterdir()] == ["c.n5"]
 
 
@@ -452,4 +444,4 @@ def test_the_commands_say_what_comes_next(source: Path) -> None:
         said = printed("convert", source / "a/v", out, "--part", f"{number}/2")
         assert f"part {number}/2 has ended; when all have, the same command with --finish" in said
     assert "1 array" in printed("convert", source / "a/v", out, "--finish")
-    np.testing.assert_array_equal(stored(out), values())
+    np.testing.assert_array_equal(by_zarr(out), values())

@@ -257,12 +257,6 @@ def test_compression_and_blocks_can_be_chosen(tmp_path: Path, compression: Any) 
     assert document(automatic / "image")["blockSize"] == [19, 17, 13]
 
 
-def test_chunks_of_dask_are_put_together_into_blocks(tmp_path: Path) -> None:
-    array = volume().chunk({"z": (3, 1, 9), "y": 5, "x": -1})
-    n5zarr.to_n5(array, tmp_path / "c.n5", chunks={"z": 4, "y": 4, "x": 5})
-    xr.testing.assert_identical(opened(tmp_path / "c.n5")["image"], array.load())
-
-
 def test_the_data_can_be_written_later(tmp_path: Path) -> None:
     tree = xr.open_datatree(SAMPLE, engine="n5", chunks={})
     later: Any = n5zarr.to_n5(tree, tmp_path / "c.n5", compute=False)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import json
 import re
 import shutil
 import subprocess
@@ -80,11 +79,6 @@ def test_info_shows_shapes_in_both_orders() -> None:
     assert '  units: ["nm", "nm", "nm"]' in output
     assert "stored" not in printed("info", "--no-size", f"{SAMPLE}/em/s1")
     assert re.search(r"children +em, labels", printed("info", SAMPLE))
-
-
-def test_json_is_json() -> None:
-    assert json.loads(printed("info", "--json", f"{SAMPLE}/em/s2"))["shape_c"] == [10, 24, 32]
-    assert json.loads(printed("tree", "--json", SAMPLE))["children"][0]["name"] == "em"
 
 
 def test_label_multisets_are_shown_as_what_they_are_read_as() -> None:

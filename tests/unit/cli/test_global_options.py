@@ -88,6 +88,8 @@ def test_what_is_printed_is_json(name: str, tmp_path: Path) -> None:
     ]
     found = json.loads(printed(name.split(maxsplit=1)[0], "--json", *words))
     expected: dict[str, Any] = {
+        "info": {"shape_c": [40, 96, 128]},
+        "tree": {"kind": "group"},
         "thumbnail": {"width": 64, "images": ["em"], "n_images": 2},
         "attrs set": {"key": "note", "value": 5},
         "attrs remove": {"key": "units", "removed": True},
