@@ -14,10 +14,10 @@ _TESTING: Any = testing
 _TESTING._get_command = cache(_TESTING._get_command)  # a third of the time of a small command
 
 
-def printed(*arguments: object) -> str:
-    """Run a command that succeeds, and return what it prints."""
+def printed(*arguments: object, status: int = 0) -> str:
+    """Run a command, check its exit status, and return what it prints."""
     from n5zarr.cli.app import app  # noqa: PLC0415 - takes a second
 
     result = CliRunner().invoke(app, [*map(str, arguments)])
-    assert result.exit_code == 0, result.output
+    assert result.exit_code == status, result.output
     return result.output

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import os
+import shutil
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
+import n5zarr
 from tests.programs import Programs
 
 if TYPE_CHECKING:
@@ -20,6 +23,12 @@ def way(request: pytest.FixtureRequest) -> Iterator[str]:
         if request.param == "python":
             patch.setattr("n5zarr.fast.kernel.can_do", lambda dataset: False)
         yield str(request.param)
+
+
+@pytest.fixture
+def mine(tmp_path: Path) -> Path:
+    """Return a copy of the sample."""
+    return Path(shutil.copytree(n5zarr.sample_path(), tmp_path / "mine.n5"))
 
 
 @pytest.fixture(scope="session")

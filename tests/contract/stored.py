@@ -1,14 +1,18 @@
-"""What a container holds, read and written without n5zarr."""
+"""What a container holds, read and written without n5zarr if possible."""
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
 import tensorstore
+import zarr
 from zarr.buffer import cpu
 from zarr.storage import MemoryStore
+
+from n5zarr import N5Store
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -31,6 +35,13 @@ def by_tensorstore(dataset: Path) -> np.ndarray:
     return np.asarray(opened.read().result()).T
 
 
+def by_zarr(place: Path, path: str = "") -> np.ndarray:
+    """Read an array of Zarr, or of N5 in the place of one."""
+    is_n5 = (place / path / "attributes.json").exists()
+    opened: Any = zarr.open_array(N5Store(place) if is_n5 else place, mode="r", path=path)
+    return np.asarray(opened[...])
+
+
 def write_by_tensorstore(
     dataset: Path,
     values: np.ndarray,
@@ -47,6 +58,11 @@ def write_by_tensorstore(
     }  # fmt: skip
     spec = {**spec_of(dataset), "metadata": metadata, **options}
     tensorstore.open(spec, open=True, create=True).result().write(values.T).result()
+
+
+def strict(text: str) -> Any:
+    """Parse a document as other programs do, without NaN."""
+    return json.loads(text, parse_constant=pytest.fail)
 
 
 def contents(folder: Path) -> dict[str, bytes]:

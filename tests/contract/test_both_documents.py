@@ -35,11 +35,13 @@ KEYS = {
 TEXTS = ["copy", "{}", '{"name": "x"}', '{"n5": "4.0.0"}', "// none\n{}", json.dumps(KEYS)]
 
 
-def make_array(path: Path, zarr_format: Any, **options: Any) -> None:
-    array = zarr.create_array(
-        path, shape=VALUES.shape, dtype="u2", chunks=CHUNKS, zarr_format=zarr_format, **options
-    )
-    array[...] = VALUES
+@pytest.fixture(params=[2, 3])
+def zarr_format(request: pytest.FixtureRequest) -> Any:
+    return request.param
+
+
+def make_array(path: Path, zarr_format: Any) -> None:
+    zarr.create_array(path, data=VALUES, chunks=CHUNKS, zarr_format=zarr_format)
 
 
 def add_document(path: Path, text: str) -> None:
@@ -63,9 +65,8 @@ def folders_listed(asked: Iterable[Any]) -> set[str]:
 @pytest.mark.parametrize(
     ("name", "text"), [*(("a.zarr", text) for text in TEXTS), *(("a", t) for t in TEXTS[:3])]
 )
-@pytest.mark.parametrize("zarr_format", [2, 3])
 def test_an_array_of_zarr_is_copied_with_its_values(
-    tmp_path: Path, zarr_format: int, text: str, name: str, asked: list[Any]
+    tmp_path: Path, zarr_format: Any, text: str, name: str, asked: list[Any]
 ) -> None:
     path = tmp_path / name
     make_array(path, zarr_format)
@@ -90,10 +91,9 @@ def test_an_array_of_zarr_is_copied_with_its_values(
 
 @pytest.mark.each_of(5)
 @pytest.mark.parametrize("text", ["copy", "{}", '{"n5": "4.0.0"}'])
-@pytest.mark.parametrize("zarr_format", [2, 3])
 @pytest.mark.parametrize("below", [(), ("em",), ("em", "em/s0")])
 def test_a_group_of_zarr_is_copied_with_its_arrays(
-    tmp_path: Path, zarr_format: int, text: str, below: tuple[str, ...]
+    tmp_path: Path, zarr_format: Any, text: str, below: tuple[str, ...]
 ) -> None:
     path = tmp_path / "a.zarr"
     make_group(path, zarr_format)
@@ -107,8 +107,7 @@ def test_a_group_of_zarr_is_copied_with_its_arrays(
             call(path)
 
 
-@pytest.mark.parametrize("zarr_format", [2, 3])
-def test_zarr_in_a_container_is_no_group_without_arrays(tmp_path: Path, zarr_format: int) -> None:
+def test_zarr_in_a_container_is_no_group_without_arrays(tmp_path: Path, zarr_format: Any) -> None:
     path = tmp_path / "a.n5"
     n5zarr.create_array(path, path="raw", data=VALUES, chunks=CHUNKS)
     make_array(path / "em", zarr_format)
@@ -120,9 +119,8 @@ def test_zarr_in_a_container_is_no_group_without_arrays(tmp_path: Path, zarr_for
     assert (found.kind, found.path) == ("foreign", "em")
 
 
-@pytest.mark.parametrize("zarr_format", [2, 3])
-def test_what_looks_like_a_container_is_refused_when_it_is_listed(
-    tmp_path: Path, zarr_format: int
+def test_what_looks_like_a_container_is_refused_when_listed(
+    tmp_path: Path, zarr_format: Any
 ) -> None:
     make_array(tmp_path / "a", zarr_format)
     add_document(tmp_path / "a", '{"n5": "4.0.0"}')
@@ -144,14 +142,12 @@ def test_data_of_both_are_refused(tmp_path: Path, chunk: str, own: int) -> None:
         lambda: n5zarr.open(path),
         lambda: n5zarr.validate(path),
     ):
-        with pytest.raises(
-            N5FormatError, match=r"both, attributes\.json and (zarr\.json|\.zarray)"
-        ):
+        said = r"both, attributes\.json and (zarr\.json|\.zarray)"
+        with pytest.raises(N5FormatError, match=said):
             call()
     assert not (tmp_path / "b.n5").exists()
 
 
-@pytest.mark.parametrize("zarr_format", [2, 3])
 def test_a_dataset_with_a_document_of_zarr_stays_one(tmp_path: Path, zarr_format: Any) -> None:
     """Its blocks decide; without any data the document of N5 does, if it is one of a dataset."""
     for name in ("a.zarr", "b.zarr"):
@@ -197,8 +193,7 @@ def test_a_group_that_has_only_a_marked_document_is_one_of_n5(tmp_path: Path) ->
 
 def test_a_store_without_a_name_is_recognised_by_the_document(tmp_path: Path) -> None:
     store = MemoryStore()
-    array: Any = zarr.create_array(store, shape=VALUES.shape, dtype="u2", chunks=CHUNKS)
-    array[...] = VALUES
+    zarr.create_array(store, data=VALUES, chunks=CHUNKS)
     store._store_dict["attributes.json"] = store._store_dict["zarr.json"]
     n5zarr.convert(store, tmp_path / "b.n5/v")
     np.testing.assert_array_equal(n5zarr.open_array(tmp_path / "b.n5/v")[...], VALUES)

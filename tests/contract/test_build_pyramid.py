@@ -11,19 +11,19 @@ import subprocess
 import sys
 import time
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
 import tensorstore
-from zarr.storage import LocalStore, MemoryStore, ZipStore
+from zarr.storage import MemoryStore, ZipStore
 
 import n5zarr
 from n5zarr.conventions.describe import WRITTEN
-from n5zarr.storage.local import LocalFiles
-from n5zarr.storage.requests import Ends, Exists, Get, List, Stamp, Warn
 from n5zarr.tools.pyramid.methods import downsample
 from tests.contract.bigstitcher import write_project
+from tests.contract.dying import KilledError, dying_at, is_change_of_a_document
 from tests.contract.stored import by_tensorstore
 from tests.contract.viewers import bigdataviewer, n5_universe, neuroglancer
 
@@ -55,22 +55,15 @@ def noise(shape: Sequence[int], dtype: str = "u2") -> np.ndarray:
 
 def files_of(group: Path) -> dict[str, tuple[int, int, bytes]]:
     """Return inode, time and content of all files of a group, without temporary ones."""
+    files = (p for p in group.rglob("*") if p.is_file() and p.suffix != ".partial")
     return {
-        path.relative_to(group).as_posix(): (
-            path.stat().st_ino,
-            path.stat().st_mtime_ns,
-            path.read_bytes(),
-        )
-        for path in group.rglob("*")
-        if path.is_file() and not path.name.endswith(".partial")
+        p.relative_to(group).as_posix(): (p.stat().st_ino, p.stat().st_mtime_ns, p.read_bytes())
+        for p in files
     }
 
 
 def content(group: Path) -> dict[str, bytes]:
     return {name: data for name, (_, _, data) in files_of(group).items()}
-
-
-# ------------------------------------------------------------------------------------- values
 
 
 @pytest.mark.each_of(3)
@@ -80,9 +73,8 @@ def test_levels_are_what_tensorstore_makes_of_the_one_before(
     tmp_path: Path, method: Any, memory: int
 ) -> None:
     group = image(tmp_path / "c.n5" / "em", noise((29, 67, 83)) // 9000, (4, 8, 16))
-    made = n5zarr.build_pyramid(
-        group, factors=(1, 2, 3), levels=3, method=method, max_memory=2 * memory, n_workers=2
-    )
+    options: Any = {"method": method, "max_memory": 2 * memory, "n_workers": 2}
+    made = n5zarr.build_pyramid(group, factors=(1, 2, 3), levels=3, **options)
     before = by_tensorstore(group / "s0")
     for level in made.levels:
         source = tensorstore.array(before)
@@ -98,22 +90,19 @@ def test_regions_of_gaussian_meet_without_a_seam(tmp_path: Path, memory: int) ->
     data = noise((29, 67, 83))
     data[:, :24] = 0  # an element without its own blocks depends on those beside it
     group = image(tmp_path / "c.n5" / "em", data, (4, 8, 16))
-    n5zarr.build_pyramid(
-        group, factors=(2, 3, 1), levels=2, method="gaussian", max_memory=2 * memory, n_workers=2
-    )
+    options: Any = {"method": "gaussian", "max_memory": 2 * memory, "n_workers": 2}
+    n5zarr.build_pyramid(group, factors=(2, 3, 1), levels=2, **options)
     one = downsample(data, (2, 3, 1), "gaussian")
+    two = downsample(one, (2, 3, 1), "gaussian")
     np.testing.assert_array_equal(by_tensorstore(group / "s1"), one)
-    np.testing.assert_array_equal(
-        by_tensorstore(group / "s2"), downsample(one, (2, 3, 1), "gaussian")
-    )
+    np.testing.assert_array_equal(by_tensorstore(group / "s2"), two)
 
 
 @pytest.mark.parametrize("dtype", ["bool", "u1", "i8", "f4"])
 def test_elements_keep_their_type_and_blocks_their_compression(tmp_path: Path, dtype: str) -> None:
     data = (noise((13, 31, 47)) % 2).astype(dtype)
-    group = image(
-        tmp_path / "c.n5" / "em", data, (5, 7, 11), compression={"type": "zstd", "level": 2}
-    )
+    zstd = {"type": "zstd", "level": 2}
+    group = image(tmp_path / "c.n5" / "em", data, (5, 7, 11), compression=zstd)
     made = n5zarr.build_pyramid(group, levels=2)
     assert made.method == ("mode" if dtype in ("bool", "i8") else "mean")
     level: Any = n5zarr.open(group / "s1")
@@ -127,16 +116,12 @@ def test_elements_keep_their_type_and_blocks_their_compression(tmp_path: Path, d
 def test_blocks_and_compression_of_levels_can_be_others(tmp_path: Path) -> None:
     data = noise((23, 31, 47))
     group = image(tmp_path / "c.n5" / "em", data, (5, 7, 11))
-    n5zarr.build_pyramid(
-        group, levels=2, chunks=(6, 4, 10), compression="raw", max_memory=2**14, n_workers=2
-    )
+    options: Any = {"compression": "raw", "max_memory": 2**14, "n_workers": 2}
+    n5zarr.build_pyramid(group, levels=2, chunks=(6, 4, 10), **options)
     document = json.loads((group / "s2" / "attributes.json").read_text())
     assert (document["blockSize"], document["compression"]) == ([10, 4, 6], {"type": "raw"})
     one = downsample(data, (2, 2, 2), "mean")
     np.testing.assert_array_equal(by_tensorstore(group / "s2"), downsample(one, (2, 2, 2), "mean"))
-
-
-# ------------------------------------------------------------------------------------- places
 
 
 @pytest.mark.each_of(2)
@@ -160,19 +145,14 @@ def test_viewers_see_a_gradient_at_the_same_place_in_all_levels(
         of_viewer = viewer[f"s{k}"] if convention != "ngff" else level  # it reverses NGFF's lists
         assert (of_viewer.scale, of_viewer.translation) == (level.scale, level.translation)
         # index in s0, by the place: the value there is that of the gradient
-        places = [
-            (s * np.arange(n) + t - t0) / s0
-            for n, s, t, s0, t0 in zip(
-                values.shape, level.scale[::-1], level.translation[::-1], SCALE, PLACE, strict=True
-            )
-        ]
+        axes = values.shape, level.scale[::-1], level.translation[::-1], SCALE, PLACE
+        places = [(s * np.arange(n) + t - t0) / s0 for n, s, t, s0, t0 in zip(*axes, strict=True)]
         wanted = sum(a * n for a, n in zip(np.ix_(*places), steps, strict=True))
         np.testing.assert_allclose(values, wanted, rtol=1e-6)
         of_group = space.level(k, "nm", 1e-9)
         np.testing.assert_allclose(of_group.scale, level.scale)
-        np.testing.assert_allclose(
-            of_group.translation, np.subtract(level.translation, PLACE[::-1])
-        )
+        from_s0 = np.subtract(level.translation, PLACE[::-1])
+        np.testing.assert_allclose(of_group.translation, from_s0)
 
 
 def test_a_level_of_stride_is_where_its_elements_were(tmp_path: Path) -> None:
@@ -198,12 +178,12 @@ def test_an_image_that_says_nothing_gets_places_that_fit(tmp_path: Path) -> None
 def test_a_setup_of_big_data_viewer_gets_levels_by_factors(tmp_path: Path) -> None:
     write_project(tmp_path, (1,))
     root = tmp_path / "dataset.n5"
-    before = (root / "setup1" / "timepoint0" / "s0" / "attributes.json").read_bytes()
+    group = root / "setup1" / "timepoint0"
+    before = (group / "s0" / "attributes.json").read_bytes()
     data_type, factors = bigdataviewer(root, 1)
     by = [int(f) for f in factors[1]][::-1]
-    group = root / "setup1" / "timepoint0"
     n5zarr.build_pyramid(group, factors=by, levels=2, overwrite=True)
-    assert (root / "setup1" / "timepoint0" / "s0" / "attributes.json").read_bytes() == before
+    assert (group / "s0" / "attributes.json").read_bytes() == before
     two = [f * f for f in factors[1]]
     assert bigdataviewer(root, 1) == (data_type, [*factors[:2], two])
     assert json.loads((group / "s2" / "attributes.json").read_text())["downsamplingFactors"] == two
@@ -230,9 +210,6 @@ def test_channels_and_time_are_never_downsampled(tmp_path: Path) -> None:
     )  # fmt: skip
     made = n5zarr.build_pyramid(group, levels=2)
     assert [level.factors for level in made.levels] == [(1, 1, 2, 2, 2), (1, 1, 4, 4, 4)]
-
-
-# ------------------------------------------------------------------------------- empty regions
 
 
 def test_empty_regions_stay_empty_and_are_not_read(tmp_path: Path) -> None:
@@ -281,8 +258,6 @@ def test_missing_blocks_are_of_the_fill_value(tmp_path: Path) -> None:
     assert level.fill_value == 7
     assert made.levels[0].n_blocks_stored == 3 < made.levels[0].n_blocks
 
-
-# -------------------------------------------------------------------------------- interruption
 
 CHILD = """
 import os, signal, sys, n5zarr
@@ -348,9 +323,8 @@ def test_a_killed_run_is_resumed_and_no_finished_block_is_touched(
     if is_interrupted:
         for level in ("s1", "s2", "s3"):  # no array that lacks blocks
             if f"{level}/attributes.json" in before:
-                np.testing.assert_array_equal(
-                    by_tensorstore(group / level), by_tensorstore(complete / level)
-                )
+                wanted = by_tensorstore(complete / level)
+                np.testing.assert_array_equal(by_tensorstore(group / level), wanted)
         with pytest.raises(n5zarr.N5Error, match=r"interrupted run; resume=True \(--resume\)"):
             n5zarr.build_pyramid(group, levels=3, method="mean")
         with pytest.raises(n5zarr.N5Error, match="expected the options of the run"):
@@ -381,12 +355,8 @@ def test_a_finished_run_is_resumed_without_writing(
     tmp_path: Path, options: dict[str, Any], is_placed: bool
 ) -> None:
     options = dict(options)
-    data = noise((9, 67, 83)).astype(options.pop("dtype", "u2"))
-    group = tmp_path / "c.n5" / "em"
-    if is_placed:
-        placed(group, data)
-    else:
-        n5zarr.create_array(group / "s0", data=data, chunks=(5, 16, 16))
+    group, data = tmp_path / "c.n5" / "em", noise((9, 67, 83), options.pop("dtype", "u2"))
+    placed(group, data) if is_placed else image(group, data, (5, 16, 16))
     first = n5zarr.build_pyramid(group, levels=2, **options)
     before = files_of(group)
     again = n5zarr.build_pyramid(group, levels=2, resume=True, **options)
@@ -400,31 +370,12 @@ def test_a_finished_run_is_resumed_without_writing(
 def test_a_run_that_ends_among_its_documents_is_resumed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: int, is_placed: bool
 ) -> None:
-    group = tmp_path / "c.n5" / "em"
-    data = noise((9, 67, 83))
-    if is_placed:
-        placed(group, data)
-    else:
-        n5zarr.create_array(group / "s0", data=data, chunks=(5, 16, 16))
+    group, data = tmp_path / "c.n5" / "em", noise((9, 67, 83))
+    placed(group, data) if is_placed else image(group, data, (5, 16, 16))
     shutil.copytree(group, tmp_path / "wanted.n5" / "em")
     n5zarr.build_pyramid(tmp_path / "wanted.n5" / "em", levels=2)
-    left = iter(range(step))
-
-    def die_at(method: Any) -> Any:
-        """Make a method raise at the step of this number, a change of a document."""
-
-        def do(self: object, request: Any, *more: object, **named: object) -> Any:
-            key = getattr(request, "key", request)
-            is_change = not isinstance(request, Get | List | Stamp | Ends | Exists | Warn)
-            if is_change and str(key).endswith("json") and next(left, None) is None:
-                raise KilledError
-            return method(self, request, *more, **named)
-
-        return do
-
     with monkeypatch.context() as patched:
-        for owner, name in ((LocalFiles, "answer"), (LocalStore, "set"), (LocalStore, "delete")):
-            patched.setattr(owner, name, die_at(getattr(owner, name)))
+        dying_at(step, patched, is_change_of_a_document)
         with pytest.raises(KilledError):
             n5zarr.build_pyramid(group, levels=2)
     n5zarr.build_pyramid(group, levels=2, resume=True)
@@ -445,10 +396,11 @@ def test_levels_of_another_run_are_not_resumed(tmp_path: Path) -> None:
     n5zarr.open_array(group / "s0", "r+")[...] = 7
     with pytest.raises(n5zarr.N5Error, match="expected the elements that this run"):
         n5zarr.build_pyramid(group, levels=2, method="mean", resume=True)
-    after = files_of(group)
-    assert {n: s for n, s in after.items() if not n.startswith("s0/")} == {
-        n: s for n, s in before.items() if not n.startswith("s0/")
-    }
+    after, before = (
+        {n: s for n, s in files.items() if not n.startswith("s0/")}
+        for files in (files_of(group), before)
+    )
+    assert after == before
 
 
 def test_levels_that_are_there_are_refused_or_removed(tmp_path: Path) -> None:
@@ -469,10 +421,6 @@ def test_levels_that_are_there_are_refused_or_removed(tmp_path: Path) -> None:
     assert [level.path for level in n5zarr.geometry(group).levels] == ["em/s0", "em/s1"]
 
 
-class KilledError(Exception):
-    pass
-
-
 def stop(*_: object) -> None:
     raise KilledError
 
@@ -481,15 +429,16 @@ def test_nobody_resumes_what_is_half_removed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     group = placed(tmp_path / "c.n5" / "em", noise((9, 67, 83)))
+    build = partial(n5zarr.build_pyramid, group, levels=1, max_memory=2**15, n_workers=2)
     with pytest.raises(KilledError):
-        n5zarr.build_pyramid(group, levels=1, max_memory=2**15, n_workers=2, progress=stop)
+        build(progress=stop)
     n5zarr.open_array(group / "s0", "r+")[...] = 7  # the blocks that are there are of old elements
     with monkeypatch.context() as patched:
         patched.setattr("n5zarr.tools.pyramid.n5_image.RemoveTree", stop)
         with pytest.raises(KilledError):
-            n5zarr.build_pyramid(group, levels=1, max_memory=2**15, n_workers=2, overwrite=True)
+            build(overwrite=True)
     with pytest.raises(n5zarr.N5Error, match="expected no levels"):
-        n5zarr.build_pyramid(group, levels=1, max_memory=2**15, n_workers=2, resume=True)
+        build(resume=True)
 
 
 def test_a_run_ends_when_another_one_begins(tmp_path: Path) -> None:
@@ -502,9 +451,6 @@ def test_a_run_ends_when_another_one_begins(tmp_path: Path) -> None:
     with pytest.raises(n5zarr.N5Error, match="one run at a time"):
         n5zarr.build_pyramid(group, levels=1, method="mean", progress=begin_another)
     assert not list(group.rglob("n5zarr-incomplete.json"))
-
-
-# --------------------------------------------------------------------- mistakes, memory, workers
 
 
 @pytest.fixture(scope="module")
@@ -534,11 +480,7 @@ def several(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ("em", {"compression": "jpeg"}, "jpeg"),
         ("em", {"chunks": (1, 2)}, "chunks: expected 3"),
         ("em", {"chunks": (1, 2, 2**31)}, "chunks: expected 3"),
-        (
-            "em",
-            {"factors": (9, 31, 67), "max_memory": 2**18, "n_workers": 1},
-            "factors: expected elements that fit",
-        ),
+        ("em", {"factors": (9, 31, 67), "max_memory": 2**18, "n_workers": 1}, "elements that fit"),
         ("em", {"scheduler": "cluster"}, "scheduler"),
         ("empty", {}, r"empty/s0: expected an array with elements, got the shape \(0, 5\)"),
     ],
@@ -550,12 +492,6 @@ def test_mistakes_are_told_before_anything_is_written(
     with pytest.raises((n5zarr.N5Error, FileNotFoundError), match=message):
         n5zarr.build_pyramid(several, path, **options)
     assert content(several) == before
-
-
-def test_a_small_image_needs_no_levels(tmp_path: Path) -> None:
-    group = placed(tmp_path / "c.n5" / "em", noise((9, 31, 47)))
-    assert n5zarr.build_pyramid(group).levels == ()
-    assert [path.name for path in group.iterdir() if path.is_dir()] == ["s0"]
 
 
 MEASURED = """

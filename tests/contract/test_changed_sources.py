@@ -6,6 +6,7 @@ import json
 import os
 import re
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,7 +15,7 @@ import zarr
 
 import n5zarr
 from n5zarr.errors import N5Error
-from tests.contract.stored import write_by_tensorstore
+from tests.contract.stored import by_zarr, write_by_tensorstore
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -55,23 +56,13 @@ def write_zarr(path: Path, data: np.ndarray) -> None:
     zarr.open_array(path, mode="r+")[...] = data
 
 
-def stored(path: Path) -> np.ndarray:
-    is_n5 = (path / "attributes.json").exists()
-    opened: Any = (n5zarr.open_array if is_n5 else zarr.open_array)(path, mode="r")
-    return np.asarray(opened[...])
-
-
 WAYS: list[tuple[str, dict[str, Any]]] = [
-    ("n5", {"to": "n5"}),
-    ("n5", {"to": "n5", "compression": "gzip"}),
-    ("n5", {"to": "n5", "chunks": (8, 9, 10)}),
-    ("n5", {"to": "zarr"}),
-    ("n5", {"to": "zarr", "shards": (10, 14, 22)}),
-    ("n5", {"to": "zarr2", "chunks": (8, 9, 10)}),
-    ("zarr", {"to": "zarr"}),
-    ("zarr", {"to": "zarr", "chunks": (8, 9, 10)}),
+    ("n5", {"to": "n5"}), ("n5", {"to": "n5", "compression": "gzip"}),
+    ("n5", {"to": "n5", "chunks": (8, 9, 10)}), ("n5", {"to": "zarr"}),
+    ("n5", {"to": "zarr", "shards": (10, 14, 22)}), ("n5", {"to": "zarr2", "chunks": (8, 9, 10)}),
+    ("zarr", {"to": "zarr"}), ("zarr", {"to": "zarr", "chunks": (8, 9, 10)}),
     ("zarr", {"to": "n5"}),
-]
+]  # fmt: skip
 WRITERS = {"n5": write_n5, "zarr": write_zarr}
 
 
@@ -81,14 +72,12 @@ WRITERS = {"n5": write_n5, "zarr": write_zarr}
 def test_a_resumed_copy_is_one_of_the_source_as_it_is(
     change: str, kind: str, options: dict[str, Any], tmp_path: Path
 ) -> None:
-    source, out = tmp_path / "in", tmp_path / "out"
-    before = after = values(1)
-    write = WRITERS[kind]
-    write(source, before)
+    source, out, write = tmp_path / "in", tmp_path / "out", WRITERS[kind]
+    after = values(1)
+    write(source, after)
     options = {**options, "max_memory": 2**14, "n_workers": 1}
     with pytest.raises(StopError):
         n5zarr.convert(source, out, progress=stop_after(INTERRUPTED_AFTER), **options)
-    after = before.copy()
     if change == "a block goes":
         (source / ("0/0/0" if kind == "n5" else "c/0/0/0")).unlink()
         after[: BLOCKS[0], : BLOCKS[1], : BLOCKS[2]] = 0
@@ -97,8 +86,13 @@ def test_a_resumed_copy_is_one_of_the_source_as_it_is(
         after[box] = values(2)[box]
         write(source, after)
     n5zarr.convert(source, out, resume=True, **options)
-    np.testing.assert_array_equal(stored(out), after)
+    np.testing.assert_array_equal(by_zarr(out), after)
     assert not list(out.rglob("n5zarr-incomplete*"))
+
+
+def in_parts(source: Path, out: Path, numbers: tuple[int, ...], options: dict[str, Any]) -> None:
+    for number in numbers:
+        n5zarr.convert(source, out, part=(number, len(numbers)), **options)
 
 
 @pytest.mark.each_of(4)
@@ -106,21 +100,18 @@ def test_a_resumed_copy_is_one_of_the_source_as_it_is(
 def test_finish_names_the_parts_whose_source_has_changed(
     kind: str, options: dict[str, Any], tmp_path: Path
 ) -> None:
-    source, out = tmp_path / "in", tmp_path / "out"
+    source, out, write = tmp_path / "in", tmp_path / "out", WRITERS[kind]
     data = values(1)
-    write = WRITERS[kind]
     write(source, data)
-    for number in (1, 2, 3):
-        n5zarr.convert(source, out, part=(number, 3), **options)
+    in_parts(source, out, (1, 2, 3), options)
     data[-1, -1, -1] += 1
     write(source, data)  # all blocks are written again
     with pytest.raises(N5Error, match=r"run part \(--part\) [123, ]+ again, then fin") as caught:
         n5zarr.convert(source, out, finish=True, **options)
     assert caught.value.kind == "changed"
-    for number in (3, 1, 2):
-        n5zarr.convert(source, out, part=(number, 3), **options)
+    in_parts(source, out, (3, 1, 2), options)
     n5zarr.convert(source, out, finish=True, **options)
-    np.testing.assert_array_equal(stored(out), data)
+    np.testing.assert_array_equal(by_zarr(out), data)
     assert not list(out.rglob("n5zarr-incomplete*"))
 
 
@@ -131,12 +122,10 @@ def test_finish_removes_what_the_source_has_lost(
     others: str, kind: str, options: dict[str, Any], tmp_path: Path
 ) -> None:
     """Blocks that are gone belong to no part any more, whether parts run again or not."""
-    source, out = tmp_path / "in", tmp_path / "out"
+    source, out, write = tmp_path / "in", tmp_path / "out", WRITERS[kind]
     data = values(1)
-    write = WRITERS[kind]
     write(source, data)
-    for number in (1, 2):
-        n5zarr.convert(source, out, part=(number, 2), **options)
+    in_parts(source, out, (1, 2), options)
     if others == "changed":
         data[-1, -1, -1] += 1
         write(source, data)
@@ -146,10 +135,9 @@ def test_finish_removes_what_the_source_has_lost(
     with suppress(N5Error):  # which names parts
         n5zarr.convert(source, out, finish=True, **options)
     if list(out.rglob("n5zarr-incomplete*")):
-        for number in (1, 2):
-            n5zarr.convert(source, out, part=(number, 2), **options)
+        in_parts(source, out, (1, 2), options)
         n5zarr.convert(source, out, finish=True, **options)
-    np.testing.assert_array_equal(stored(out), data)
+    np.testing.assert_array_equal(by_zarr(out), data)
     assert not list(out.rglob("n5zarr-incomplete*"))
 
 
@@ -170,7 +158,7 @@ def test_what_a_killed_run_has_not_noted_goes_with_chunks_of_the_source(
     (source / ("1/0/0" if kind == "n5" else "c/0/0/1")).unlink()
     data[: BLOCKS[0], : BLOCKS[1], BLOCKS[2] : 2 * BLOCKS[2]] = 0
     n5zarr.convert(source, out, resume=True, **options)
-    np.testing.assert_array_equal(stored(out), data)
+    np.testing.assert_array_equal(by_zarr(out), data)
 
 
 def test_blocks_that_change_while_a_part_runs_again(tmp_path: Path) -> None:
@@ -184,7 +172,7 @@ def test_blocks_that_change_while_a_part_runs_again(tmp_path: Path) -> None:
     os.utime(source / "3/5/5", ns=(1, 1))  # written before it is copied
     n5zarr.convert(source, out, **options)
     n5zarr.convert(source, out, to="n5", finish=True, max_memory=2**14)
-    np.testing.assert_array_equal(stored(out), values(1))
+    np.testing.assert_array_equal(by_zarr(out), values(1))
 
 
 def test_a_resumed_copy_keeps_what_is_unchanged(tmp_path: Path) -> None:
@@ -201,7 +189,7 @@ def test_a_resumed_copy_keeps_what_is_unchanged(tmp_path: Path) -> None:
     # tasks that had begun when the run was interrupted are not noted
     assert out / block in changed
     assert len(there) - len(changed) >= INTERRUPTED_AFTER
-    np.testing.assert_array_equal(stored(out), stored(source))
+    np.testing.assert_array_equal(by_zarr(out), by_zarr(source))
 
 
 @pytest.mark.parametrize("keyword", [{"resume": True}, {"part": "1/1"}, {"finish": True}], ids=str)
@@ -218,9 +206,8 @@ def test_another_document_is_an_error_that_names_the_dataset(
     document = json.loads((source / "a/attributes.json").read_text())
     document["dimensions"] = [43, 37, 31]
     (source / "a/attributes.json").write_text(json.dumps(document))
-    with pytest.raises(
-        N5Error, match=r"source /a: expected .*43, 37, 29.* got .*43, 37, 31"
-    ) as err:
+    said = r"source /a: expected .*43, 37, 29.* got .*43, 37, 31"
+    with pytest.raises(N5Error, match=said) as err:
         n5zarr.convert(source, out, **keyword)
     assert err.value.kind == "changed"
     n5zarr.convert(source, out, overwrite=True)
@@ -259,19 +246,14 @@ def test_a_changed_file_of_a_project_in_hdf5_is_an_error(tmp_path: Path) -> None
     assert caught.value.kind == "changed"
 
 
-# -------------------------------------------------------------------------------------- pyramids
-
-
 def build(where: Path, **options: Any) -> None:
-    n5zarr.build_pyramid(
-        where, levels=2, factors=(2, 2, 2), method="stride", n_workers=1, max_memory=2**17,
-        **options,
-    )  # fmt: skip
+    how: Any = {"levels": 2, "factors": (2, 2, 2), "method": "stride", "n_workers": 1}
+    n5zarr.build_pyramid(where, max_memory=2**17, **how, **options)
 
 
-def check_levels(where: Path, names: tuple[str, str], data: np.ndarray) -> None:
-    for name, step in zip(names, (2, 4), strict=True):
-        np.testing.assert_array_equal(stored(where / name), data[::step, ::step, ::step])
+def check_levels(where: Path, data: np.ndarray) -> None:
+    for name, step in (("s1", 2), ("s2", 4)):
+        np.testing.assert_array_equal(by_zarr(where / name), data[::step, ::step, ::step])
     assert not list(where.rglob("n5zarr-incomplete*"))
 
 
@@ -282,7 +264,7 @@ def check_levels(where: Path, names: tuple[str, str], data: np.ndarray) -> None:
 def test_levels_of_a_resumed_run_are_those_of_the_image_as_it_is(
     kind: str, change: str, n_tasks: int, tmp_path: Path
 ) -> None:
-    where, names, write = image(kind, tmp_path)
+    where, write = image(kind, tmp_path)
     with pytest.raises(StopError):
         build(where, progress=stop_after(n_tasks))
     data = values(1)
@@ -290,20 +272,16 @@ def test_levels_of_a_resumed_run_are_those_of_the_image_as_it_is(
     data[box] = values(2)[box]
     write(data)
     build(where, resume=True)
-    check_levels(where, names, data)
+    check_levels(where, data)
 
 
-def image(kind: str, folder: Path) -> tuple[Path, tuple[str, str], Callable[[np.ndarray], None]]:
-    """Write an image, and return where, the names of its levels, and how to write it again."""
+def image(kind: str, folder: Path) -> tuple[Path, Callable[[np.ndarray], None]]:
+    """Write an image, and return where, and how to write it again."""
     write_n5(folder / "in.n5/s0", values(1))
     if kind == "n5":
-        return folder / "in.n5", ("s1", "s2"), lambda data: write_n5(folder / "in.n5/s0", data)
+        return folder / "in.n5", partial(write_n5, folder / "in.n5/s0")
     n5zarr.convert(folder / "in.n5", folder / "image.zarr", ome=True)
-
-    def write(data: np.ndarray) -> None:
-        zarr.open_array(folder / "image.zarr/s0", mode="r+")[...] = data
-
-    return folder / "image.zarr", ("s1", "s2"), write
+    return folder / "image.zarr", partial(write_zarr, folder / "image.zarr/s0")
 
 
 @pytest.mark.each_of(2)
@@ -311,7 +289,7 @@ def image(kind: str, folder: Path) -> tuple[Path, tuple[str, str], Callable[[np.
 def test_finish_of_a_pyramid_names_the_parts_whose_image_has_changed(
     kind: str, tmp_path: Path
 ) -> None:
-    where, names, write = image(kind, tmp_path)
+    where, write = image(kind, tmp_path)
     for number in (1, 2):
         build(where, part=(number, 2))
     write(values(2))
@@ -321,11 +299,11 @@ def test_finish_of_a_pyramid_names_the_parts_whose_image_has_changed(
     for number in (1, 2):
         build(where, part=(number, 2))
     build(where, finish=True)
-    check_levels(where, names, values(2))
+    check_levels(where, values(2))
 
 
 def test_the_end_of_a_pyramid_removes_what_the_image_has_lost(tmp_path: Path) -> None:
-    where, names, write = image("n5", tmp_path)
+    where, write = image("n5", tmp_path)
     for number in (1, 2):
         build(where, part=(number, 2))
     data = values(2)
@@ -338,37 +316,34 @@ def test_the_end_of_a_pyramid_removes_what_the_image_has_lost(tmp_path: Path) ->
     for number in (1, 2):
         build(where, part=(number, 2))
     build(where, finish=True)
-    check_levels(where, names, data)
+    check_levels(where, data)
 
 
 def test_a_pyramid_removes_what_a_killed_one_was_writing_first(tmp_path: Path) -> None:
-    where, names, _ = image("n5", tmp_path)
-    left = where / names[1] / "n5zarr-incomplete.0123456789abcdef0123456789abcdef.partial"
+    where, _ = image("n5", tmp_path)
+    left = where / "s2" / "n5zarr-incomplete.0123456789abcdef0123456789abcdef.partial"
     left.parent.mkdir()
     left.touch()
     build(where, overwrite=True)
     assert not list(where.rglob("*.partial"))
-    check_levels(where, names, values(1))
+    check_levels(where, values(1))
 
 
-def test_the_end_of_a_pyramid_removes_what_a_killed_one_was_writing(
-    tmp_path: Path,
-) -> None:
-    where, names, _ = image("n5", tmp_path)
+def test_the_end_of_a_pyramid_removes_what_a_killed_one_wrote(tmp_path: Path) -> None:
+    where, _ = image("n5", tmp_path)
     build(where, part="1/1")
     hexadecimal = "0123456789abcdef" * 2
-    left = [where / "s0", where]
-    for folder in left:
+    for folder in (where / "s0", where):
         (folder / f"attributes.json.{hexadecimal}.partial").write_bytes(b"{")
     other = where / "s0" / f"other.json.{hexadecimal}.partial"  # not a document of this job
     other.write_bytes(b"{")
     build(where, finish=True)
     assert list(where.rglob("*.partial")) == [other]
-    check_levels(where, names, values(1))
+    check_levels(where, values(1))
 
 
 def test_parts_of_a_pyramid_with_other_memory_say_which(tmp_path: Path) -> None:
-    where, _, _ = image("n5", tmp_path)
+    where, _ = image("n5", tmp_path)
     n5zarr.build_pyramid(where, levels=1, part="1/2", max_memory=2**26)
     with pytest.raises(N5Error, match=r"max_memory=67108864 \(--max-memory 64\)$"):
         n5zarr.build_pyramid(where, levels=1, part="2/2")

@@ -12,9 +12,8 @@ import pytest
 import zarr
 
 import n5zarr
-from n5zarr.cli.app import app
 from n5zarr.errors import N5UnrepresentableError
-from tests.command import CliRunner
+from tests.command import printed
 from tests.contract import bigstitcher
 
 if TYPE_CHECKING:
@@ -33,10 +32,8 @@ def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
     data = np.random.default_rng(7).integers(1, 999, SHAPE)
     for name, dtype in {"em/s0": "u2", "em/labels/cells/s0": "u4"}.items():
         n5zarr.create_array(path, path=name, data=data.astype(dtype), chunks=(5, 7, 11))
-        scale, place = [4.5, 1 / 3, 0.25], [7.0, 11.0, -13.0]
-        n5zarr.set_geometry(
-            path, name, names="zyx", units=["um"] * 3, scale=scale, translation=place
-        )
+        place: Any = {"scale": [4.5, 1 / 3, 0.25], "translation": [7.0, 11.0, -13.0]}
+        n5zarr.set_geometry(path, name, names="zyx", units=["um"] * 3, **place)
         n5zarr.build_pyramid(path, name.removesuffix("/s0"), levels=2, factors=(2, 2, 2))
     n5zarr.create_array(path, path="table", data=np.arange(11.0), chunks=(5,))
     return path
@@ -185,8 +182,7 @@ def test_a_missing_level_is_named(source: Path, changed: Path, number: int) -> N
 @pytest.mark.parametrize("version", ["0.4", "0.5"])
 def test_copies_of_other_programs_are_equal(source: Path, tmp_path: Path, version: str) -> None:
     """ome-zarr-py writes five axes, those of space in another order and another unit."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # of itself
+    with warnings.catch_warnings(action="ignore", category=DeprecationWarning):  # of itself
         from ome_zarr import format as formats  # noqa: PLC0415
         from ome_zarr import writer  # noqa: PLC0415
 
@@ -206,8 +202,7 @@ def test_copies_of_other_programs_are_equal(source: Path, tmp_path: Path, versio
         ])  # fmt: skip
     store = tmp_path / "theirs.zarr"
     group: Any = zarr.open_group(store, mode="w", zarr_format=fmt.zarr_format)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)
+    with warnings.catch_warnings(action="ignore", category=DeprecationWarning):
         writer.write_multiscale(
             levels, group, fmt=fmt, axes=axes, coordinate_transformations=steps,
             axes_units=dict.fromkeys("yzx", "nanometer"),
@@ -223,9 +218,6 @@ def test_copies_of_other_programs_are_equal(source: Path, tmp_path: Path, versio
     values = only(n5zarr.compare(alone, store)).values
     assert values is not None
     assert values.elements[0].position == (3, 7, 2)
-
-
-# ---------------------------------------------------------------------- projects
 
 
 @pytest.fixture(scope="module")
@@ -265,26 +257,18 @@ def test_a_project_is_compared_with_its_images(project: Path, tmp_path: Path) ->
     assert n5zarr.compare(project.parent / "dataset.n5", project).is_equal
 
 
-# ---------------------------------------------------------------------- the command
-
-
 @pytest.mark.each_of(3)
 def test_the_command(source: Path, changed: Path) -> None:
-    def run(*words: object, status: int = 0) -> str:
-        result = CliRunner().invoke(app, ["diff", *map(str, words)])
-        assert result.exit_code == status, result.output
-        return result.output
-
     last = "2 images and 7 arrays compared, 9869 elements"
-    assert run(source, changed) == f"equal: {last}\n"
+    assert printed("diff", source, changed) == f"equal: {last}\n"
     change(changed / "em", lambda image: image["datasets"].pop(2))
     shutil.rmtree(changed / "em" / "s2")
-    lines = run(source, changed, status=1).splitlines()
+    lines = printed("diff", source, changed, status=1).splitlines()
     assert lines[0] == "/em/s2: only in A: level"
-    found = json.loads(run(source, changed, "--json", status=1))
+    found = json.loads(printed("diff", source, changed, "--json", status=1))
     assert (found["n_images"], found["is_equal"]) == (2, False)
-    assert run(source, source, "--images").startswith("equal: 2 images")
-    by_node = run(source / "em", changed / "em", "--no-images", status=1)
+    assert printed("diff", source, source, "--images").startswith("equal: 2 images")
+    by_node = printed("diff", source / "em", changed / "em", "--no-images", status=1)
     assert "/s2: only in A: array" in by_node
 
 

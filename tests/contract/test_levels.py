@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import logging
 import warnings
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -97,14 +98,11 @@ def test_every_view_of_a_group_has_the_same_scale(
 ) -> None:
     write(root)
     dims = tuple(names) or ("dim_0", "dim_1", "dim_2")
-    for level, (scale, shift) in zip(
-        n5zarr.geometry(root, "g").levels, (((1, 1, 1), (0, 0, 0)), expected), strict=True
-    ):
+    places = ((1, 1, 1), (0, 0, 0)), expected
+    for level, (scale, shift) in zip(n5zarr.geometry(root, "g").levels, places, strict=True):
         assert (level.names, level.scale, level.translation) == (dims, scale, shift)
         assert level.units == (None,) * 3
-    for found, scale in zip(
-        n5zarr.pyramid_levels(root, "g"), ((1, 1, 1), expected[0]), strict=True
-    ):
+    for found, (scale, _) in zip(n5zarr.pyramid_levels(root, "g"), places, strict=True):
         assert found.voxel_size == dict(zip(dims, scale, strict=True))
     (image,) = find_images(root)
     assert [axis.name for axis in image.axes] == ["z", "y", "x"]
@@ -143,9 +141,7 @@ def test_a_level_is_where_its_group_says(
 
 @pytest.mark.parametrize("shapes", [((32, 20, 8), (16, 10, 4), (8, 5, 2)),
                                     ((25, 21, 9), (13, 11, 5), (7, 6, 3))])  # fmt: skip
-def test_the_finest_level_stays_where_it_is_beside_factors_and_shapes(
-    root: Path, shapes: Any
-) -> None:
+def test_the_finest_level_stays_beside_factors_and_shapes(root: Path, shapes: Any) -> None:
     second: dict[str, Any] = {"downsamplingFactors": [2, 2, 2], "unit": "um"}
     for k, own in enumerate(({}, second, {})):
         put(root, f"g/s{k}", shapes[k], **own)
@@ -276,9 +272,7 @@ def test_a_group_asks_for_no_more_levels_where_s0_is_there(
     assert not [text for text in asked if "c0/s2" in text]
 
 
-def test_without_the_finest_level_the_group_counts_elements_of_the_finest_present(
-    root: Path,
-) -> None:
+def test_without_the_finest_level_elements_of_the_finest_present_are_counted(root: Path) -> None:
     put(root, "g/s1", (13, 11, 7))
     put(root, "g/s2", (7, 6, 7))
     assert [level.scale for level in n5zarr.geometry(root, "g").levels] == [(1, 1, 1), SHAPES[0]]
@@ -298,9 +292,10 @@ def test_a_level_added_after_those_listed_is_one_in_every_view(root: Path) -> No
     levels = n5zarr.geometry(root, "g").levels
     assert [level.scale[0] for level in levels] == [3, 6, 12]
     image = next(image for image in find_images(root) if image.path == "g")
-    assert [(level.scale, level.translation) for level in image.levels] == [
-        (level.scale, level.translation) for level in levels
-    ]
+    found, expected = (
+        [(level.scale, level.translation) for level in each] for each in (image.levels, levels)
+    )
+    assert found == expected
     put(root, "g/s3", (31, 3, 2))
     with pytest.warns(N5Warning, match="/g/s3: expected a shape .*each that multiscales does not"):
         n5zarr.convert(root, root.parent / "out.zarr", ome=True)
@@ -313,12 +308,6 @@ def test_levels_of_two_listed_images_stay_apart(root: Path) -> None:
     put(root, "g/s0", S0)
     put(root, "g/s1", S1)
     assert [level.path for level in n5zarr.geometry(root, "g").levels] == ["g/s0"]
-
-
-def test_levels_are_chosen_in_elements_of_the_finest(root: Path) -> None:
-    by_factors(root)
-    for wanted, name in ((1, "s0"), (2, "s1"), (9, "s1")):
-        assert list(n5zarr.open_level(root, {"x": wanted}, path="g")) == [name]
 
 
 def test_attributes_of_factors_become_coordinates_and_shapes_keep_all(root: Path) -> None:
@@ -386,7 +375,6 @@ def test_new_levels_leave_a_finest_level_with_factors_where_it_is(
 def test_new_levels_have_the_factors_of_the_finest_too(
     root: Path, path: str, above: Any, method: Any
 ) -> None:
-    """New levels include the factors of the finest, also for Paintera and BigDataViewer."""
     group(root, path, **above)
     put(root, f"{path}/s0", (32, 20, 8), downsamplingFactors=[2, 2, 3])
     before = n5zarr.geometry(root, f"{path}/s0")
@@ -414,9 +402,8 @@ def test_datasets_that_are_no_levels_are_no_image(
     for read in (n5zarr.geometry, n5zarr.pyramid_levels):
         with pytest.raises(N5UnrepresentableError, match=f"/g/s1: {why}"):
             read(root, "g")
-    with pytest.warns(
-        N5Warning, match=f"/g/s1: {why}.*: no levels of one image; each becomes"
-    ) as w:
+    said = f"/g/s1: {why}.*: no levels of one image; each becomes"
+    with pytest.warns(N5Warning, match=said) as w:
         n5zarr.convert(root, root.parent / "out.zarr", ome=True)
     assert len(w) == 1
     for name in ("s0", "s1"):
@@ -468,8 +455,6 @@ def test_opening_a_level_asks_for_no_more(root: Path, caplog: pytest.LogCaptureF
     assert counts[0] == counts[1]
 
 
-# ---------------------------------------------------------------------- several images in a group
-
 AXES = [{"name": name, "type": "space"} for name in "xyz"]
 
 
@@ -480,15 +465,13 @@ def image(name: str, n_axes: int, *levels: str) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("images", "why"),
     [
-        ([image("a", 3, "a"), image("b", 3, "b")], None),
-        ([image("a", 3, "a"), image("b", 3, "b0", "b1")], None),
+        ([image("a", 3, "a"), image("b", 3, "b")], None), ([image("a", 3, "s0", "s1")], None),
+        ([image("a", 3, "a"), image("b", 3, "b0", "b1")], None), ([], None),
         ([image("a", 3, "a"), image("b", 2, "b")], "a has 3 axes, b has 2"),
         ([image("a", 2, "a"), image("b", 3, "b")], "a has 2 axes, b has 3"),
         ([image("a", 3, "s0", "s1"), image("b", 3, "b")], "a has 2 levels, b after it has 1"),
-        ([image("a", 3, "s0", "s1")], None),
-        ([], None),
     ],
-)
+)  # fmt: skip
 def test_images_that_n5_universe_misreads_are_recognised(images: Any, why: str | None) -> None:
     """Lists of images that end ``OmeNgffMetadataParser`` of n5-universe a4e759a4 are recognised.
 
@@ -585,13 +568,11 @@ def said_of(root: Path, n_levels: int) -> list[list[str]]:
     """Return what the engine, and then ``geometry``, say of each level, and then ``validate``."""
     found = []
     for k in range(n_levels):
-        for read in (
-            lambda path: xr.open_dataset(root, engine="n5", group=path),
-            lambda path: n5zarr.geometry(root, path),
-        ):
+        for read in (partial(xr.open_dataset, root, engine="n5", group=f"g/s{k}"),
+                     partial(n5zarr.geometry, root, f"g/s{k}")):  # fmt: skip
             with warnings.catch_warnings(record=True) as caught:
                 warnings.simplefilter("always")
-                read(f"g/s{k}")
+                read()
             found.append([str(w.message) for w in caught if "those of s1" in str(w.message)])
     each = n5zarr.validate(root).findings
     return [*found, [f.message for f in each if "those of s1" in f.message]]
@@ -614,9 +595,8 @@ def test_a_list_of_factors_that_begins_with_s1_is_said(
 
 def test_a_shifted_list_is_said_where_other_levels_are_missing(tmp_path: Path) -> None:
     levels_of(tmp_path / "a.n5", shapes_by(OF_S1[:1], up=True), **LISTS["n5-viewer"], scales=OF_S1)
-    assert [bool(said) for said in said_of(tmp_path / "a.n5", 2)] == [
-        False, False, True, True, True,
-    ]  # fmt: skip
+    said = said_of(tmp_path / "a.n5", 2)
+    assert [*map(bool, said)] == [False, False, True, True, True]
 
 
 @pytest.mark.parametrize(
@@ -625,10 +605,8 @@ def test_a_shifted_list_is_said_where_other_levels_are_missing(tmp_path: Path) -
         (OF_S1, [[1, 1, 1], *OF_S1]),  # right
         (OF_S1, [[1, 1, 1], *OF_S1[:2]]),  # a level was added
         (OF_S1[:2], [[1, 1, 1], *OF_S1]),  # one was removed
-        (
-            [[2, 2, 2], [4, 4, 4]],
-            [[2, 2, 2], [4, 4, 4], [8, 8, 8]],
-        ),  # the finest level is not there
+        # the finest level is not there
+        ([[2, 2, 2], [4, 4, 4]], [[2, 2, 2], [4, 4, 4], [8, 8, 8]]),
         ([[4, 4, 4]], [[2, 2, 2], [8, 8, 8]]),
         ([[2, 2, 2]], []),
         ([[3, 3, 3]], [[2, 2, 2]]),  # wrong in another way

@@ -12,26 +12,23 @@ import shutil
 import signal
 import subprocess
 import sys
-from itertools import count
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
-from zarr.storage import LocalStore, MemoryStore, ZipStore
+from zarr.storage import MemoryStore, ZipStore
 
 import n5zarr
-from n5zarr.cli.app import app
-from n5zarr.storage import removing
-from n5zarr.storage.local import LocalFiles
-from n5zarr.storage.requests import Ends, Exists, Get, List, Stamp, Warn
-from tests.command import CliRunner
+from tests.command import printed
+from tests.contract.dying import KilledError, dying_at
 from tests.contract.stored import by_tensorstore, contents
 from tests.contract.viewers import n5_universe
 from tests.multisets import random_voxels, voxels_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Sequence
 
     from tests.programs import Programs
 
@@ -59,9 +56,6 @@ def by_hand(vol: Path, to: Path) -> Path:
     """Return the group after a dataset was moved to ``s0``."""
     shutil.copytree(vol, to / "s0")
     return to
-
-
-# ------------------------------------------------------------------------------------- results
 
 
 @pytest.mark.each_of(4)
@@ -92,9 +86,7 @@ def test_it_is_the_pyramid_of_a_dataset_that_was_moved_by_hand(
     made = n5zarr.build_pyramid(vol, levels=2, to="g/vol")
     assert contents(group) == contents(wanted)
     np.testing.assert_array_equal(by_tensorstore(group / "s0"), data)
-    assert [level.path for level in made.levels] == [
-        f"{group.relative_to(tmp_path / 'c.n5').as_posix()}/s{k}" for k in (1, 2)
-    ]
+    assert [level.path for level in made.levels] == ["g/vol/s1", "g/vol/s2"]
     assert made.source == vol.as_posix()
     inodes = {p.stat().st_ino for p in (group / "s0").rglob("*")}
     assert inode not in inodes  # a program that writes into the file would change both
@@ -109,12 +101,10 @@ def test_a_dry_run_says_the_same_and_writes_nothing(tmp_path: Path) -> None:
     assert contents(root) == before
     result = n5zarr.build_pyramid(vol, levels=1, to="g")
     (one,), (other,) = plan.levels, result.levels
-    assert (one.path, one.shape, one.scale, one.translation) == (
-        other.path, other.shape, other.scale, other.translation,
-    )  # fmt: skip
-    assert (plan.source, plan.path, plan.convention) == (
-        result.source, result.path, result.convention,
-    )  # fmt: skip
+    for name in ("path", "shape", "scale", "translation"):
+        assert getattr(one, name) == getattr(other, name)
+    for name in ("source", "path", "convention"):
+        assert getattr(plan, name) == getattr(result, name)
 
 
 def test_the_group_may_be_in_another_container_of_any_kind(tmp_path: Path) -> None:
@@ -137,29 +127,25 @@ def test_label_multisets_keep_all_their_labels(tmp_path: Path) -> None:
     root = tmp_path / "c.n5"
     voxels = random_voxels(np.random.default_rng(5), (5, 7, 11))
     each = [voxels[p] for p in sorted(voxels)]
-    multisets = n5zarr.LabelMultisets.from_csr(
-        np.cumsum([0, *map(len, each)]),
-        np.array([label for one in each for label in one], "u8"),
-        [n for one in each for n in one.values()],
-        (5, 7, 11),
-    )
+    labels = np.array([label for one in each for label in one], "u8")
+    counts = [n for one in each for n in one.values()]
+    rows = np.cumsum([0, *map(len, each)])
+    multisets = n5zarr.LabelMultisets.from_csr(rows, labels, counts, (5, 7, 11))
     n5zarr.create_array(root / "vol", shape=(5, 7, 11), chunks=(2, 3, 4), label_multiset=True)
     n5zarr.write_label_multisets(root / "vol", multisets)
     n5zarr.build_pyramid(by_hand(root / "vol", root / "wanted"), levels=1)
     n5zarr.build_pyramid(root / "vol", levels=1, to="copied")
-    assert voxels_of(n5zarr.read_label_multisets(root / "copied" / "s0")) == voxels
-    assert voxels_of(n5zarr.read_label_multisets(root / "copied" / "s1")) == voxels_of(
-        n5zarr.read_label_multisets(root / "wanted" / "s1")
+    s0, s1, wanted = (
+        voxels_of(n5zarr.read_label_multisets(root / name))
+        for name in ("copied/s0", "copied/s1", "wanted/s1")
     )
-
-
-# ----------------------------------------------------------------------------------- positions
+    assert s0 == voxels
+    assert s1 == wanted
 
 
 def _paintera(em: Path) -> None:
-    (em / "attributes.json").write_text(
-        json.dumps({"resolution": [4, 4, 40], "offset": [1, 2, 3], "unit": "nm"})
-    )
+    attributes = {"resolution": [4, 4, 40], "offset": [1, 2, 3], "unit": "nm"}
+    (em / "attributes.json").write_text(json.dumps(attributes))
 
 
 def _ngff(em: Path) -> None:
@@ -189,78 +175,18 @@ def test_positions_of_groups_above_go_along(
     assert (seen.scale, seen.translation) == ((4.0, 4.0, 40.0), (1.0, 2.0, 3.0))
 
 
-# -------------------------------------------------------------------------------- interruption
-
-
-class KilledError(BaseException):
-    """No handler of errors sees it, as none sees a signal that kills."""
-
-
-READS = (Get, List, Stamp, Ends, Exists, Warn)
-
-
-def dying_at(step: int, patch: pytest.MonkeyPatch, *, links: bool = True) -> None:
-    """Raise at a step that changes something: a request, a link, or the removal of a directory."""
-    steps = count()
-
-    def die_before(owner: Any, name: str) -> None:
-        method = getattr(owner, name)
-
-        def do(*given: Any, **named: Any) -> Any:
-            is_change = not any(isinstance(each, READS) for each in given)
-            if is_change and next(steps) == step:
-                raise KilledError
-            return method(*given, **named)
-
-        patch.setattr(owner, name, do)
-
-    if not links:
-        patch.setattr(Path, "hardlink_to", _has_none)
-    for owner, name in (
-        (LocalFiles, "answer"), (LocalStore, "set"), (LocalStore, "delete"), (Path, "hardlink_to"),
-        (MemoryStore, "set"), (MemoryStore, "set_sync"), (MemoryStore, "delete"),
-        (MemoryStore, "delete_sync"), (MemoryStore, "delete_dir"),
-        (removing, "_remove_hidden"),
-    ):  # fmt: skip
-        die_before(owner, name)
-
-
-def _has_none(*_: object) -> None:
-    raise PermissionError(1, "this file system has no links")
-
-
-def each_step(
-    links: bool = True, at_least: int = 15
-) -> Iterator[Callable[[Callable[[], object]], bool]]:
-    """Yield functions that call another one and let it die at its first step, second step, ..."""
-    ended = False
-
-    def run(do: Callable[[], object], step: int) -> bool:
-        nonlocal ended
-        with pytest.MonkeyPatch.context() as patch:
-            dying_at(step, patch, links=links)
-            try:
-                do()
-            except KilledError:
-                return False
-        ended = True
-        return True
-
-    for step in count():
-        yield lambda do, step=step: run(do, step)  # type: ignore[misc]
-        if ended:
-            assert step > at_least
-            return
-
-
 def test_a_copy_that_ends_at_any_step_is_resumed(tmp_path: Path) -> None:
     origin = volume(tmp_path / "origin.n5" / "vol", **PLACED)
     wanted = by_hand(origin, tmp_path / "wanted.n5" / "g")
     n5zarr.build_pyramid(wanted, levels=1)
-    for number, dies in enumerate(each_step()):
-        vol = shutil.copytree(origin, tmp_path / f"{number}.n5" / "vol")
+    is_done, step = False, 0
+    while not is_done:
+        vol = shutil.copytree(origin, tmp_path / f"{step}.n5" / "vol")
         group = vol.parent / "g"
-        is_done = dies(lambda vol=vol: n5zarr.build_pyramid(vol, levels=1, to="g", n_workers=1))  # type: ignore[misc]
+        with pytest.MonkeyPatch.context() as patch, suppress(KilledError):
+            dying_at(step, patch)
+            n5zarr.build_pyramid(vol, levels=1, to="g", n_workers=1)
+            is_done = True
         assert contents(vol) == contents(origin)
         if (group / "s0" / "attributes.json").exists():
             np.testing.assert_array_equal(by_tensorstore(group / "s0"), DATA)
@@ -269,6 +195,8 @@ def test_a_copy_that_ends_at_any_step_is_resumed(tmp_path: Path) -> None:
                 n5zarr.build_pyramid(vol, levels=1, to="g")
         n5zarr.build_pyramid(vol, levels=1, to="g", resume=True)
         assert contents(group) == contents(wanted)
+        step += 1
+    assert step > 16
 
 
 KILLED = """
@@ -291,9 +219,6 @@ def test_a_killed_process_loses_nothing(programs: Programs, tmp_path: Path, stag
     assert killed.returncode == -signal.SIGKILL
     n5zarr.build_pyramid(vol, levels=1, to="g", resume=True)
     assert contents(vol.parent / "g") == contents(wanted)
-
-
-# ------------------------------------------------------------------------------------ mistakes
 
 
 @pytest.fixture(scope="module")
@@ -357,9 +282,8 @@ def test_stores_that_cannot_be_written_are_refused(tmp_path: Path) -> None:
 def test_images_of_ome_zarr_have_their_own_way(tmp_path: Path) -> None:
     image = tmp_path / "image.zarr"
     n5zarr.convert(n5zarr.sample_path(), image, ome=True, select="em/s0")
-    with pytest.raises(
-        n5zarr.N5Error, match=r"only reading of OME-Zarr as N5; n5zarr\.convert copies"
-    ):
+    said = r"only reading of OME-Zarr as N5; n5zarr\.convert copies"
+    with pytest.raises(n5zarr.N5Error, match=said):
         n5zarr.build_pyramid(image / "em" / "s0", levels=1, to="g")
     with pytest.raises(n5zarr.N5Error, match="expected a dataset to copy, got a group"):
         n5zarr.build_pyramid(image / "em", levels=1, to=tmp_path / "new.n5" / "em")
@@ -402,9 +326,6 @@ def test_a_finished_run_is_compared_with_its_source(tmp_path: Path) -> None:
     assert caught.value.kind == "differs"
 
 
-# --------------------------------------------------------------------------------- the command
-
-
 PATHS = ["vol", "em/a b", "", ".hidden/vol", "x.n5/vol", "~vol", "s3"]
 
 
@@ -413,9 +334,8 @@ def commands_for(given: str, *options: str) -> tuple[str, list[str]]:
 
     The first copies the dataset; the others, if any, do without a copy.
     """
-    result = CliRunner().invoke(app, ["pyramid", given, *options])
-    assert result.exit_code == 2
-    copy, *more = [line.strip() for line in result.output.splitlines() if line.startswith("  ")]
+    lines = printed("pyramid", given, *options, status=2).splitlines()
+    copy, *more = [line.strip() for line in lines if line.startswith("  ")]
     assert not more or more.pop(0) == "or, without a copy:"
     return copy, more
 
@@ -423,9 +343,7 @@ def commands_for(given: str, *options: str) -> tuple[str, list[str]]:
 def do_pyramid(command: str) -> None:
     name, *arguments = shlex.split(command)
     assert name == "n5zarr"
-    done = CliRunner().invoke(app, arguments)
-    assert done.exit_code == 0, done.output
-    assert "\ns1  (" in done.output
+    assert "\ns1  (" in printed(*arguments)
 
 
 @pytest.mark.each_of(3)
@@ -481,29 +399,20 @@ def test_the_commands_in_the_message_keep_the_options(tmp_path: Path) -> None:
     assert caught.value.__notes__[-1] == f"n5zarr pyramid {vol} --levels 2 --method mode"
 
 
-def _as_link(vol: Path) -> None:
-    vol.rename(vol.with_name("elsewhere"))
-    vol.symlink_to(vol.with_name("elsewhere"))
+LISTED = json.dumps({"multiscales": [{"datasets": [{"path": "vol", "transform": {}}]}]})
 
 
-def _with_s0(vol: Path) -> None:
-    shutil.copytree(vol, vol / "s0")
-
-
-def _listed(vol: Path) -> None:
-    image = {"datasets": [{"path": "vol", "transform": {}}]}
-    (vol.parent / "attributes.json").write_text(json.dumps({"multiscales": [image]}))
-
-
-def _as_zarr(vol: Path) -> None:
-    (vol / "zarr.json").write_text('{"zarr_format": 3, "node_type": "array"}')
-
-
-def _name_in_use(vol: Path) -> None:
-    vol.with_name("vol-group").mkdir()
-
-
-@pytest.mark.parametrize("change", [_as_link, _with_s0, _listed, _as_zarr, _name_in_use])
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda vol: vol.symlink_to(vol.rename(vol.with_name("elsewhere"))),
+        lambda vol: shutil.copytree(vol, vol / "s0"),
+        lambda vol: (vol.parent / "attributes.json").write_text(LISTED),
+        lambda vol: (vol / "zarr.json").write_text('{"zarr_format": 3, "node_type": "array"}'),
+        lambda vol: vol.with_name("vol-group").mkdir(),
+    ],
+    ids=["link", "with s0", "listed", "Zarr", "name in use"],
+)
 def test_no_commands_move_what_others_know_by_its_path(
     tmp_path: Path, change: Callable[[Path], object]
 ) -> None:
@@ -529,6 +438,5 @@ def test_no_commands_move_a_dataset_that_the_group_above_places(
     assert scale == (by * 40.0, by * 4.0, by * 4.0)
     copy, moves = commands_for(str(vol))
     assert not moves
-    done = CliRunner().invoke(app, [*shlex.split(copy)[1:], "--levels", "1"])
-    assert done.exit_code == 0, done.output
+    printed(*shlex.split(copy)[1:], "--levels", "1")
     assert n5zarr.geometry(tmp_path / "c.n5", f"em/{name}-pyramid").scale == scale

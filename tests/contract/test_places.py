@@ -17,14 +17,13 @@ import zarr
 from fsspec.implementations.dirfs import DirFileSystem
 from fsspec.implementations.local import LocalFileSystem
 from upath import UPath
-from zarr.storage import LocalStore, MemoryStore, StorePath, WrapperStore
+from zarr.storage import FsspecStore, LocalStore, MemoryStore, StorePath, WrapperStore
 
 import n5zarr
 from n5zarr import N5FSStore, N5Store
-from n5zarr.cli.app import app
 from n5zarr.errors import N5UnrepresentableError
 from n5zarr.storage.place import place_of
-from tests.command import CliRunner
+from tests.command import printed
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator
@@ -78,9 +77,7 @@ REMOTE: dict[str, Callable[[str], Any]] = {
     "pipeline": lambda url: f"{url}|n5:",
     "UPath": UPath,
     "FSMap": fsspec.get_mapper,
-    "StorePath": lambda url: StorePath(
-        zarr.storage.FsspecStore.from_url(url.removesuffix("/c.n5")), "c.n5"
-    ),
+    "StorePath": lambda url: StorePath(FsspecStore.from_url(url.removesuffix("/c.n5")), "c.n5"),
 }
 
 
@@ -136,20 +133,16 @@ def test_a_file_system_and_a_path(root: str, in_memory: str) -> None:
         array[0, 0] = VALUES[0, 0]
 
 
-def test_pipelines_name_nodes(
-    root: str, in_memory: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_pipelines_name_nodes(root: str, in_memory: str) -> None:
     for place in (root, in_memory):
         array: Any = n5zarr.open(f"{place}|n5:em/s0")
         np.testing.assert_array_equal(array[...], VALUES)
-        np.testing.assert_array_equal(
-            xr.open_dataset(f"{place}|n5:em/s0", engine="n5")["s0"], VALUES
-        )
+        opened = xr.open_dataset(f"{place}|n5:em/s0", engine="n5")
+        np.testing.assert_array_equal(opened["s0"], VALUES)
         with pytest.raises(N5UnrepresentableError, match="expected the root of a container"):
             N5Store(f"{place}|n5:em/s0")
-    shown = CliRunner().invoke(app, ["info", "--json", f"{root}|n5:em/s0"])
-    assert json.loads(shown.output)["shape_c"] == [5, 7]
-    assert "s0" in CliRunner().invoke(app, ["tree", f"n5://{root}"]).output
+    assert json.loads(printed("info", "--json", f"{root}|n5:em/s0"))["shape_c"] == [5, 7]
+    assert "s0" in printed("tree", f"n5://{root}")
 
 
 def test_pipelines_with_other_steps_are_refused(root: str) -> None:
@@ -204,19 +197,18 @@ class OpenedFirst(WrapperStore[LocalStore]):
             yield name
 
 
-@pytest.mark.parametrize(
-    "use",
-    [
-        lambda given, _: n5zarr.validate(given),
-        lambda given, to: n5zarr.convert(given, to, to="zarr"),
-        n5zarr.download,
-        lambda given, _: n5zarr.compare(given, given),
-        lambda given, _: n5zarr.get_attribute(given, "em/s0", "dimensions"),
-        lambda given, _: n5zarr.read_block(given, "em/s0", (0, 0)),
-        lambda given, _: list(zarr.open_group(N5Store(given), mode="r").members(max_depth=None)),
-    ],
-    ids=["validate", "convert", "download", "compare", "get_attribute", "read_block", "zarr"],
-)
+USES: dict[str, Callable[[Any, Path], Any]] = {
+    "validate": lambda given, _: n5zarr.validate(given),
+    "convert": lambda given, to: n5zarr.convert(given, to, to="zarr"),
+    "download": n5zarr.download,
+    "compare": lambda given, _: n5zarr.compare(given, given),
+    "get_attribute": lambda given, _: n5zarr.get_attribute(given, "em/s0", "dimensions"),
+    "read_block": lambda given, _: n5zarr.read_block(given, "em/s0", (0, 0)),
+    "zarr": lambda given, _: [*zarr.open_group(N5Store(given), mode="r").members(max_depth=None)],
+}
+
+
+@pytest.mark.parametrize("use", USES.values(), ids=USES)
 def test_stores_are_opened_before_they_are_asked(
     root: str, tmp_path: Path, use: Callable[[Any, Path], Any]
 ) -> None:

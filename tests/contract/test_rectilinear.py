@@ -36,7 +36,6 @@ def allowed() -> Iterator[None]:
 @pytest.mark.each_of(2)
 @pytest.mark.parametrize(("codecs", "axis_order"), [("zarr", "C"), ("n5", "F")])
 def test_values_are_those_of_all_writers(codecs: Any, axis_order: Any) -> None:
-    """Values agree with those of all writers, whether they pad or truncate the last blocks."""
     n_truncated = 0
     for dataset in DATASETS:
         store = N5Store(

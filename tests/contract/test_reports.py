@@ -24,7 +24,7 @@ from n5zarr.errors import N5Error, N5UnrepresentableError, N5UnsupportedError, N
 from n5zarr.rooms import ADDED
 from n5zarr.storage.writing import FileWriter
 from n5zarr.tools.evidence.report import Report
-from tests.command import CliRunner
+from tests.command import CliRunner, printed
 
 if TYPE_CHECKING:
     from tests.programs import Programs
@@ -38,10 +38,9 @@ VALUES: dict[str, np.ndarray[Any, Any]] = {
 }
 
 
-def run_of(report: Path) -> dict[str, Any]:
+def run_of(report: Path) -> Any:
     """Return the newest run."""
-    found: dict[str, Any] = json.loads(report.read_text())["runs"][0]
-    return found
+    return json.loads(report.read_text())["runs"][0]
 
 
 def hash_of(values: np.ndarray[Any, Any]) -> str:
@@ -83,14 +82,11 @@ def several(made: Path) -> list[Path]:
 @pytest.mark.parametrize(
     ("out", "options"),
     [
-        ("out.n5", {}),
-        ("out.n5", {"chunks": 3}),
-        ("out.zarr", {}),
-        ("out.zarr", {"to": "zarr2"}),
+        ("out.n5", {}), ("out.n5", {"chunks": 3}), ("out.zarr", {}), ("out.zarr", {"to": "zarr2"}),
         ("out.zarr", {"chunks": 2, "shards": 4}),
     ],
     ids=str,
-)
+)  # fmt: skip
 def test_hashes_are_those_of_numpy(made: Path, out: str, options: Any) -> None:
     report = made.parent / "report.json"
     # in slabs of less than a chunk, too
@@ -183,9 +179,9 @@ def test_checks_and_comparisons_are_reported(several: list[Path]) -> None:
 
 def test_a_run_removes_what_a_killed_one_was_writing_of_its_report(made: Path) -> None:
     report, hexadecimal = made.parent / "report.json", "0123456789abcdef" * 2
-    for name in ("report.json", "other.json"):
-        (report.parent / f"{name}.{hexadecimal}.partial").write_bytes(b"{")
-    other = report.parent / f"other.json.{hexadecimal}.partial"
+    left, other = (report.parent / f"{n}.json.{hexadecimal}.partial" for n in ("report", "other"))
+    for file in (left, other):
+        file.write_bytes(b"{")
 
     def changed(old: bytes | None) -> bytes | None:
         """Begin a run while another writer holds the report; its file stays until it has ended."""
@@ -468,10 +464,7 @@ def test_many_are_checked(several: list[Path]) -> None:
 def test_an_xml_and_other_formats_may_be_among_many(made: Path, tmp_path: Path) -> None:
     xml = n5zarr.sample_path("bigstitcher")
     n5zarr.convert(made, tmp_path / "z.zarr")
-    status, lines = called(
-        "convert", xml, tmp_path / "z.zarr", "--into", tmp_path / "o", "--to", "n5"
-    )
-    assert status == 0, lines
+    printed("convert", xml, tmp_path / "z.zarr", "--into", tmp_path / "o", "--to", "n5")
     assert sorted(p.name for p in (tmp_path / "o").iterdir()) == [f"{Path(xml).stem}.n5", "z.n5"]
     assert n5zarr.compare(xml, tmp_path / "o" / f"{Path(xml).stem}.n5", images=False).n_arrays == 30
 

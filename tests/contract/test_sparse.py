@@ -23,10 +23,15 @@ from n5zarr.arrays.stored_chunks import stored_chunks
 from n5zarr.errors import N5Error, N5Warning
 from n5zarr.images.contrast import contrast_limits
 from n5zarr.images.find import find_images, open_images
+from n5zarr.images.from_n5 import n5_tree
 from n5zarr.images.zarr_documents import OmeZarrKeys
 from n5zarr.storage.place import place_of
 from n5zarr.storage.requests import List, Remove
-from n5zarr.tools.convert.writing import verify_copies
+from n5zarr.tools.convert.copies import TaskSize
+from n5zarr.tools.convert.places import open_destination
+from n5zarr.tools.convert.target import Layout
+from n5zarr.tools.convert.writing import plan_copies, verify_copies
+from n5zarr.tools.jobs.run import RunOptions
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -35,8 +40,8 @@ SHAPE, BLOCK = (100_019, 99_991, 100_003), (7, 5, 11)  # C order, all primes
 POSITIONS = [(0, 0, 0), (7144, 9999, 4545), (7144, 9999, 4546), (14_288, 3, 9091), (9, 19_998, 2)]
 
 
-def box_of(position: tuple[int, ...], block: tuple[int, ...] = BLOCK) -> tuple[slice, ...]:
-    each = zip(position, block, SHAPE, strict=True)
+def box_of(position: tuple[int, ...]) -> tuple[slice, ...]:
+    each = zip(position, BLOCK, SHAPE, strict=True)
     return tuple(slice(p * b, min((p + 1) * b, n)) for p, b, n in each)
 
 
@@ -46,9 +51,9 @@ def values_of(number: int) -> np.ndarray:
     return np.random.default_rng(number).integers(1, 200, shape, "u1")
 
 
-def make(path: Path, name: str = "v/s0") -> Any:
+def make(path: Path) -> Any:
     """Write the blocks; those at the end of an axis are truncated."""
-    array = n5zarr.create_array(path, path=name, shape=SHAPE, chunks=BLOCK, dtype="u1")
+    array = n5zarr.create_array(path, path="v/s0", shape=SHAPE, chunks=BLOCK, dtype="u1")
     for number, position in enumerate(POSITIONS):
         array[box_of(position)] = values_of(number)
     return array
@@ -70,17 +75,12 @@ def assert_copied(array: Any) -> None:
 @pytest.mark.parametrize(
     ("name", "options"),
     [
-        ("a.zarr", {}),
-        ("a.zarr", {"to": "zarr2"}),
-        ("a.zarr", {"compression": "zstd"}),
-        ("a.zarr", {"chunks": (13, 17, 19)}),
-        ("a.zarr", {"shards": (14, 20, 33)}),
-        ("a.zarr", {"coords": True}),
-        ("a.n5", {}),
-        ("a.n5", {"compression": "raw"}),
+        ("a.zarr", {}), ("a.zarr", {"to": "zarr2"}), ("a.zarr", {"compression": "zstd"}),
+        ("a.zarr", {"chunks": (13, 17, 19)}), ("a.zarr", {"shards": (14, 20, 33)}),
+        ("a.zarr", {"coords": True}), ("a.n5", {}), ("a.n5", {"compression": "raw"}),
         ("a.n5", {"chunks": (3, 23, 5)}),
     ],
-)
+)  # fmt: skip
 def test_a_copy_is_made_verified_compared_and_resumed(
     tmp_path: Path, name: str, options: dict[str, Any]
 ) -> None:
@@ -141,9 +141,8 @@ def test_differences_are_counted_where_only_one_side_has_a_chunk(tmp_path: Path)
     found: Any = difference.values
     assert (found.n_differing, found.n_elements) == (2, math.prod(SHAPE))
     assert [e.position for e in found.elements] == [
-        (50_009, 49_997, 50_003),
-        (100_018, 99_990, 100_002),
-    ]
+        (50_009, 49_997, 50_003), (100_018, 99_990, 100_002),
+    ]  # fmt: skip
     assert (found.elements[1].first, found.elements[1].second) == (0, 255)
     assert found.largest == 255
     assert changed
@@ -194,33 +193,27 @@ def test_few_elements_are_read_of_copies_in_other_chunks(
         assert max(one.n_read, other.n_read) < 4 * n_stored
 
 
-def test_verification_reads_few_elements_of_copies_in_other_chunks(tmp_path: Path) -> None:
-    from n5zarr.images.from_n5 import n5_tree  # noqa: PLC0415
-    from n5zarr.tools.convert.copies import TaskSize  # noqa: PLC0415
-    from n5zarr.tools.convert.places import open_destination  # noqa: PLC0415
-    from n5zarr.tools.convert.target import Layout  # noqa: PLC0415
-    from n5zarr.tools.convert.writing import plan_copies  # noqa: PLC0415
+def planned(source: Path, out: Path, layout: Layout, size: TaskSize) -> Any:
+    destination = open_destination(place_of(out), None)
+    (copy,) = plan_copies(n5_tree(place_of(source)), destination, layout, size)
+    return copy
 
+
+def test_verification_reads_few_elements_of_copies_in_other_chunks(tmp_path: Path) -> None:
     big, small = (31, 37, 41), (17, 19, 23)
     array: Any = n5zarr.create_array(tmp_path / "a.n5", shape=SHAPE, chunks=big, dtype="u1")
     for number in range(83):
-        array[
-            tuple(slice(p, p + b) for p, b in zip(np.multiply(big, 29 * number), big, strict=True))
-        ] = 1
+        starts = zip(np.multiply(big, 29 * number), big, strict=True)
+        array[tuple(slice(p, p + b) for p, b in starts)] = 1
     n5zarr.convert(tmp_path / "a.n5", tmp_path / "b.n5", chunks=small)
-    (copy,) = plan_copies(
-        n5_tree(place_of(tmp_path / "a.n5")),
-        open_destination(place_of(tmp_path / "b.n5"), None),
-        Layout.of(small, None, None),
-        TaskSize(2**23, 2**25),
-    )
+    layout, size = Layout.of(small, None, None), TaskSize(2**23, 2**25)
+    copy = planned(tmp_path / "a.n5", tmp_path / "b.n5", layout, size)
     per_chunk = math.prod(-(-b // s) + 1 for b, s in zip(big, small, strict=True))
     n_stored = 83 * (math.prod(big) + per_chunk * math.prod(small))
     assert sum(task.n_bytes for task in copy.comparisons()) < 4 * n_stored
 
 
 def test_other_fill_values_differ_everywhere_else(tmp_path: Path) -> None:
-    """Datasets with other fill values differ in all elements outside of the stored blocks."""
     source = make(tmp_path / "v.n5")
     n5zarr.convert(tmp_path / "v.n5", tmp_path / "a.zarr")
     document = tmp_path / "a.zarr/v/s0/zarr.json"
@@ -239,21 +232,10 @@ def test_other_fill_values_differ_everywhere_else(tmp_path: Path) -> None:
 
 def test_a_finished_copy_with_another_fill_value_is_no_copy(tmp_path: Path) -> None:
     """Verification notices another fill value by one element that neither side stores."""
-    from n5zarr.images.from_n5 import n5_tree  # noqa: PLC0415
-    from n5zarr.tools.convert.copies import TaskSize  # noqa: PLC0415
-    from n5zarr.tools.convert.places import open_destination  # noqa: PLC0415
-    from n5zarr.tools.convert.target import Layout  # noqa: PLC0415
-    from n5zarr.tools.convert.writing import plan_copies  # noqa: PLC0415
-    from n5zarr.tools.jobs.run import RunOptions  # noqa: PLC0415
-
     make(tmp_path / "v.n5")
     n5zarr.convert(tmp_path / "v.n5", tmp_path / "a.zarr", compression="zstd")
-    (copy,) = plan_copies(
-        n5_tree(place_of(tmp_path / "v.n5")),
-        open_destination(place_of(tmp_path / "a.zarr"), None),
-        Layout.of(None, None, "zstd"),
-        TaskSize(2**14, 2**20),
-    )
+    layout, size = Layout.of(None, None, "zstd"), TaskSize(2**14, 2**20)
+    copy = planned(tmp_path / "v.n5", tmp_path / "a.zarr", layout, size)
     verify_copies([copy], RunOptions(n_workers=1))
     other = zarr.create_array(MemoryStore(), shape=SHAPE, chunks=BLOCK, dtype="u1", fill_value=5)
     for number, position in enumerate(POSITIONS):
@@ -372,7 +354,6 @@ def test_axes_in_another_order(tmp_path: Path) -> None:
 
 
 def test_listing_asks_once_for_each_directory(tmp_path: Path, asked: list[Any]) -> None:
-    """Comparing a dataset with itself lists each directory once for each side."""
     array = make(tmp_path / "v.n5")
     asked.clear()
     assert n5zarr.compare_arrays(array, array) is None
@@ -388,16 +369,14 @@ def test_time_points_of_bigdataviewer(tmp_path: Path) -> None:
             dtype="u2",
         )  # fmt: skip
         array[box_of(position)] = 300 + 1000 * time
-    size = " ".join(map(str, SHAPE[::-1]))
-    (
-        tmp_path / "v.xml"
-    ).write_text(f"""<SpimData version="0.2"><BasePath type="relative">.</BasePath>
+    xml, size = tmp_path / "v.xml", " ".join(map(str, SHAPE[::-1]))
+    xml.write_text(f"""<SpimData version="0.2"><BasePath type="relative">.</BasePath>
         <SequenceDescription><ImageLoader format="bdv.n5" version="1.0"><n5>v.n5</n5></ImageLoader>
         <ViewSetups><ViewSetup><id>0</id><size>{size}</size></ViewSetup></ViewSetups>
         <Timepoints type="range"><first>0</first><last>2</last></Timepoints>
         <MissingViews><MissingView timepoint="1" setup="0" /></MissingViews>
         </SequenceDescription></SpimData>""")
-    (image,) = find_images(tmp_path / "v.xml")
+    (image,) = find_images(xml)
     (level,) = image.levels
     t = image.axes.index(next(axis for axis in image.axes if axis.type == "time"))
     assert level.shape[t] == 3

@@ -27,13 +27,13 @@ from zarr.storage import MemoryStore
 
 import n5zarr
 from n5zarr import N5Parser, N5Store
-from n5zarr.cli.app import app
 from n5zarr.errors import N5BlockError, N5UnrepresentableError, N5UnsupportedError, N5Warning
 from n5zarr.tools.virtualize import parquet
 from n5zarr.tools.virtualize.parquet import ParquetWriter
 from n5zarr.tools.virtualize.references import Chunk
 from n5zarr.tools.virtualize.writers import JsonWriter
-from tests.command import CliRunner
+from tests.command import printed
+from tests.contract.stored import contents, strict
 from tests.virtual import reader, reference
 
 if TYPE_CHECKING:
@@ -88,7 +88,6 @@ def test_fixtures_of_all_writers_read_to_their_checksums(
 def test_truncated_blocks_are_referred_to_where_the_reader_has_such_grids(
     read: Read, tmp_path: Path
 ) -> None:
-    """Truncated blocks are referred to in rectilinear grids, and copied in regular ones."""
     root = "sparse.n5"
     written = [
         n5zarr.virtualize(
@@ -203,9 +202,8 @@ def test_text_and_labels_are_copied(read: Read, tmp_path: Path) -> None:
         # of "mode0" there is no list: two strings in a block of four
         written_strings = dataset["valuesN5Order"] or ["a", "b", "", ""]
         assert found[dataset["path"]]["values"] == written_strings
-    assert (
-        found["old-argmax"]["sha256"] == hashlib.sha256(np.full(8, 7, ">u8").tobytes()).hexdigest()
-    )
+    sevens = hashlib.sha256(np.full(8, 7, ">u8").tobytes()).hexdigest()
+    assert found["old-argmax"]["sha256"] == sevens
 
 
 def test_references_point_at_payloads(tmp_path: Path) -> None:
@@ -253,7 +251,6 @@ def registry() -> ObjectStoreRegistry[Any]:
 
 
 def test_virtualizarr_writes_what_the_parser_finds(read: Read, tmp_path: Path) -> None:
-    """VirtualiZarr writes the references that the parser finds, for datasets of a group."""
     path = JAVA / "tensorstore.n5"
     names = [d["path"] for d in of_root("tensorstore.n5") if d["path"].endswith("u16")]
     references = []
@@ -282,9 +279,8 @@ def test_the_parsers_store_has_groups_and_reads_right() -> None:
     tree = virtualizarr.open_virtual_datatree(
         f"file://{n5zarr.sample_path()}", registry=registry(), parser=N5Parser()
     )
-    assert {node.path for node in tree.subtree} == {
-        "/", "/em", "/em/s0", "/em/s1", "/em/s2", "/labels",
-    }  # fmt: skip
+    paths = {node.path for node in tree.subtree}
+    assert paths == {"/", "/em", "/em/s0", "/em/s1", "/em/s2", "/labels"}
     assert tree["em/s2"].coords["x"].attrs["units"] == "nm"
 
 
@@ -327,14 +323,14 @@ def test_existing_references_are_only_replaced_with_overwrite(read: Read, tmp_pa
 def test_overwrite_replaces_references_only(tmp_path: Path, monkeypatch: Any) -> None:
     copy = tmp_path / "c.n5"
     shutil.copytree(n5zarr.sample_path(), copy)
-    before = {path: path.read_bytes() for path in copy.rglob("*") if path.is_file()}
+    before = contents(copy)
     for out in (copy, copy / "em", f"file://{copy}"):
         with pytest.raises(FileExistsError, match="got something else"):
             n5zarr.virtualize(copy, out, format="parquet", overwrite=True)
     for out in (copy / "attributes.json", copy):
         with pytest.raises(FileExistsError, match="got something else"):
             n5zarr.virtualize(copy, out, format="json", overwrite=True)
-    assert before == {path: path.read_bytes() for path in copy.rglob("*") if path.is_file()}
+    assert contents(copy) == before
     monkeypatch.setenv("HOME", str(tmp_path))
     (tmp_path / "a.parq").mkdir()
     for _ in range(2):
@@ -342,12 +338,7 @@ def test_overwrite_replaces_references_only(tmp_path: Path, monkeypatch: Any) ->
     assert (tmp_path / "a.parq" / ".zmetadata").exists()
 
 
-def strict(text: str) -> Any:
-    return json.loads(text, parse_constant=pytest.fail)
-
-
 def test_attributes_that_are_not_finite_become_text_in_strict_json(tmp_path: Path) -> None:
-    """Attributes that are not finite become text, as strict JSON has no NaN."""
     with warnings.catch_warnings(action="ignore"):
         importlib.import_module("fastparquet")  # sets an option of pandas that is deprecated
     copy = tmp_path / "c.n5"
@@ -368,9 +359,7 @@ def test_attributes_that_are_not_finite_become_text_in_strict_json(tmp_path: Pat
 def test_errors_leave_nothing(tmp_path: Path) -> None:
     copy = tmp_path / "c.n5"
     shutil.copytree(JAVA / "sparse.n5", copy)
-    damaged = next(
-        path for path in sorted(copy.rglob("*")) if path.name.isdigit() and path.is_file()
-    )
+    damaged = next(p for p in sorted(copy.rglob("*")) if p.name.isdigit() and p.is_file())
     damaged.write_bytes(b"\0\0\0\3\0\0")
     out = tmp_path / "out"
     out.mkdir()
@@ -405,20 +394,17 @@ def test_the_command_counts_what_it_refers_to(tmp_path: Path) -> None:
     array[:, :6] = 3
     array[3:, 6:] = 3
     out = tmp_path / "a.json"
-    words = ["virtualize", str(tmp_path / "c.n5"), str(out), "--no-coords"]
-    result = CliRunner().invoke(app, words)
-    assert result.exit_code == 0, result.output
-    assert result.output.splitlines() == [
+    words = "virtualize", tmp_path / "c.n5", out, "--no-coords"
+    assert printed(*words).splitlines() == [
         f"{out}: 1 array",
         "           2 chunks in blocks, 36 B",
         "           3 chunks copied, 54 B",
         "           1 chunks without block",
     ]
-    assert "a.json: exists; overwrite=True (--overwrite)" in CliRunner().invoke(app, words).output
+    assert "a.json: exists; overwrite=True (--overwrite)" in printed(*words, status=2)
 
 
 def test_unsuitable_destinations_are_refused(tmp_path: Path) -> None:
-    """They are named before any block is read, and nothing is written."""
     source = n5zarr.sample_path()
     with pytest.raises(FileNotFoundError, match="no: expected a directory, to put"):
         n5zarr.virtualize(source, tmp_path / "no" / "a.json")
@@ -439,6 +425,5 @@ def test_an_axis_of_very_many_positions_gets_no_coordinate(tmp_path: Path) -> No
     with pytest.warns(N5Warning, match="'x' has 1000000007 positions: it gets no coordinate"):
         n5zarr.virtualize(tmp_path / "c.n5", tmp_path / "a.json", zarr_format=3)
     keys = json.loads((tmp_path / "a.json").read_text())["refs"]
-    assert [key for key in keys if key.endswith("zarr.json")] == [
-        "zarr.json", "a/zarr.json", "y/zarr.json",
-    ]  # fmt: skip
+    documents = [key for key in keys if key.endswith("zarr.json")]
+    assert documents == ["zarr.json", "a/zarr.json", "y/zarr.json"]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import json
 import re
 import shutil
 import subprocess
@@ -21,7 +20,7 @@ from n5zarr.cli.app import app
 from n5zarr.cli.messages import console
 from n5zarr.cli.options import options_of
 from n5zarr.metadata.inspect import Described
-from tests.command import CliRunner
+from tests.command import CliRunner, printed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -30,15 +29,8 @@ JAVA = Path(__file__).parents[2] / "data" / "java"
 SAMPLE = n5zarr.sample_path()
 
 
-def run(*arguments: str, status: int = 0) -> str:
-    """Run a command; return its output on both streams."""
-    result = CliRunner().invoke(app, arguments)
-    assert result.exit_code == status, result.output
-    return result.output
-
-
 def test_tree_shows_groups_and_datasets() -> None:
-    lines = run("tree", SAMPLE).splitlines()
+    lines = printed("tree", SAMPLE).splitlines()
     assert lines == [
         SAMPLE,
         "├── em",
@@ -48,8 +40,8 @@ def test_tree_shows_groups_and_datasets() -> None:
         "└── labels",
         "    └── s0  (40, 96, 128) z, y, x  uint64  gzip  blocks (16, 40, 50)",
     ]
-    assert "27 of 27 blocks" in run("tree", "--size", f"{SAMPLE}/labels")
-    assert "s0" not in run("tree", "--depth", "1", SAMPLE)
+    assert "27 of 27 blocks" in printed("tree", "--size", f"{SAMPLE}/labels")
+    assert "s0" not in printed("tree", "--depth", "1", SAMPLE)
 
 
 def test_tree_prints_while_it_reads(
@@ -72,32 +64,25 @@ def test_tree_prints_while_it_reads(
 
 
 def test_tree_in_a_terminal_has_the_same_lines(monkeypatch: pytest.MonkeyPatch) -> None:
-    plain = run("tree", SAMPLE)
+    plain = printed("tree", SAMPLE)
     monkeypatch.setenv("FORCE_COLOR", "1")
-    colored = run("tree", SAMPLE)
+    colored = printed("tree", SAMPLE)
     assert "\x1b[" in colored
     assert re.sub(r"\x1b\[[0-9;]*m", "", colored) == plain
 
 
 def test_info_shows_shapes_in_both_orders() -> None:
-    output = run("info", f"{SAMPLE}/em/s1")
+    output = printed("info", f"{SAMPLE}/em/s1")
     assert "shape, C order        (20, 48, 64) z, y, x" in output
     assert "dimensions, N5 order  [64, 48, 20]" in output
     assert "8, 8 stored; grid [2, 2, 2] in N5 order" in output
     assert '  units: ["nm", "nm", "nm"]' in output
-    assert "stored" not in run("info", "--no-size", f"{SAMPLE}/em/s1")
-    assert "children              em, labels".replace(" " * 14, "") in run("info", SAMPLE).replace(
-        " " * 4, ""
-    )
-
-
-def test_json_is_json() -> None:
-    assert json.loads(run("info", "--json", f"{SAMPLE}/em/s2"))["shape_c"] == [10, 24, 32]
-    assert json.loads(run("tree", "--json", SAMPLE))["children"][0]["name"] == "em"
+    assert "stored" not in printed("info", "--no-size", f"{SAMPLE}/em/s1")
+    assert re.search(r"children +em, labels", printed("info", SAMPLE))
 
 
 def test_label_multisets_are_shown_as_what_they_are_read_as() -> None:
-    assert "uint64 (stored as uint8)" in run("info", str(JAVA / "labels.n5" / "labels" / "s0"))
+    assert "uint64 (stored as uint8)" in printed("info", str(JAVA / "labels.n5" / "labels" / "s0"))
 
 
 @pytest.mark.parametrize(
@@ -113,7 +98,7 @@ def test_label_multisets_are_shown_as_what_they_are_read_as() -> None:
 def test_an_error_is_one_line_and_ends_with_2(location: str, message: str, tmp_path: Path) -> None:
     path = location.format(tmp=tmp_path, java=JAVA)
     for command in ("info", "tree"):
-        (line,) = run(command, path, status=2).splitlines()
+        (line,) = printed(command, path, status=2).splitlines()
         assert line.startswith("n5zarr: error: ")
         assert message in line
     with pytest.raises((n5zarr.N5Error, OSError), match=re.escape(message)):
@@ -123,24 +108,24 @@ def test_an_error_is_one_line_and_ends_with_2(location: str, message: str, tmp_p
 def test_verify_names_every_damaged_block(tmp_path: Path) -> None:
     shutil.copytree(SAMPLE, tmp_path / "c.n5")
     (tmp_path / "c.n5" / "em" / "s2" / "0" / "0" / "0").write_bytes(b"")
-    output = run("info", "--verify", str(tmp_path / "c.n5" / "em" / "s2"), status=2)
+    output = printed("info", "--verify", str(tmp_path / "c.n5" / "em" / "s2"), status=2)
     assert "damaged blocks        1" in output
     assert "n5zarr: error:" in output
     assert "em/s2: block 0/0/0: block header: expected 4 bytes" in output
-    assert "damaged blocks        0" in run("info", "--verify", f"{SAMPLE}/em/s2")
+    assert "damaged blocks        0" in printed("info", "--verify", f"{SAMPLE}/em/s2")
 
 
 def test_names_are_printed_as_they_are(tmp_path: Path) -> None:
     folder = tmp_path / "c.n5" / "[red]x"
     folder.mkdir(parents=True)
     (folder / "attributes.json").write_text('{"[bold]": "[/]"}')
-    assert "[red]x" in run("tree", str(tmp_path / "c.n5"))
-    assert '  [bold]: "[/]"' in run("info", str(folder))
+    assert "[red]x" in printed("tree", str(tmp_path / "c.n5"))
+    assert '  [bold]: "[/]"' in printed("info", str(folder))
 
 
 def test_the_demo_runs_and_draws(tmp_path: Path) -> None:
     pytest.importorskip("matplotlib", reason="the extra plot installs it")
-    output = run("demo", "--output", str(tmp_path / "demo.png"))
+    output = printed("demo", "--output", str(tmp_path / "demo.png"))
     assert len(output.splitlines()) < 60
     assert "<Array" in output
     assert "('z', 'y', 'x')" in output
@@ -150,7 +135,7 @@ def test_the_demo_runs_and_draws(tmp_path: Path) -> None:
 
 def test_the_demo_runs_without_matplotlib(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    assert "pip install 'n5zarr[plot]'" in run("demo", "-o", str(tmp_path / "demo.png"))
+    assert "pip install 'n5zarr[plot]'" in printed("demo", "-o", str(tmp_path / "demo.png"))
 
 
 def test_a_process_of_its_own() -> None:
@@ -241,17 +226,14 @@ def test_info_says_what_of_the_axes_cannot_be_meant(tmp_path: Path) -> None:
     attributes: dict[str, Any] = {"transform": {"axes": ["y", "x"], "scale": ["4", 4]}}
     where = tmp_path / "c.n5" / "a"
     n5zarr.create_array(where, shape=(3, 5), dtype="u1", attributes=attributes)
-    output = run("info", str(where))
+    output = printed("info", str(where))
     assert 'axes, not understood  transform.scale: expected 2 numbers, got ["4", 4]' in output
 
 
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (
-            ("thumbnail", SAMPLE, "--position", "z=3,y"),
-            "expected voxels such as 20,48,64 or z=20,t=3",
-        ),
+        (("thumbnail", SAMPLE, "--position", "z=3,y"), "voxels such as 20,48,64 or z=20,t=3"),
         (("tree", SAMPLE, "--storage-option", "anon"), "expected NAME=VALUE, got 'anon'"),
         (("tree", SAMPLE, "--depth", "x"), "Invalid value for '--depth'"),
         (("tree", SAMPLE, "--depth", "-1"), "Invalid value for '--depth'"),
@@ -263,8 +245,7 @@ def test_info_says_what_of_the_axes_cannot_be_meant(tmp_path: Path) -> None:
 def test_values_of_options_that_cannot_be_meant_are_told(
     words: tuple[str, ...], message: str
 ) -> None:
-    """The message says what the option takes."""
-    output = " ".join(run(*words, status=2).replace("│", " ").split())  # it fills lines
+    output = " ".join(printed(*words, status=2).replace("│", " ").split())  # it fills lines
     assert message in output
 
 
@@ -272,7 +253,7 @@ def test_a_dry_run_of_convert_names_the_first_twenty_arrays(tmp_path: Path) -> N
     """It counts the others and their bytes, and writes nothing."""
     for number in range(23):
         n5zarr.create_array(tmp_path / "c.n5", path=f"a{number}", shape=(7, 5), dtype="u2")
-    lines = run("convert", str(tmp_path / "c.n5"), str(tmp_path / "d.zarr"), "--dry-run")
+    lines = printed("convert", str(tmp_path / "c.n5"), str(tmp_path / "d.zarr"), "--dry-run")
     assert lines.splitlines()[20:] == [
         "... and 3 more",
         f"{tmp_path / 'd.zarr'}: 23 arrays, 1.6 KiB of elements, not written",

@@ -34,27 +34,22 @@ finally:
     print(*sys.modules, "" if gc.isenabled() else "no-collector", file=sys.stderr)
 """
     environment = {k: v for k, v in os.environ.items() if k not in ("COLUMNS", "FORCE_COLOR")}
-    done = subprocess.run(
-        [sys.executable, "-c", code, *words],
-        env={**environment, "PYTHONIOENCODING": "utf-8", **variables},
-        capture_output=True,
-        encoding="utf-8",
-        check=False,
-    )
+    environment |= {"PYTHONIOENCODING": "utf-8", **variables}
+    command: Any = [sys.executable, "-c", code, *words]
+    how: Any = {"capture_output": True, "encoding": "utf-8"}
+    done = subprocess.run(command, env=environment, check=False, **how)
     return done.returncode, done.stdout, {*done.stderr.split()} & SLOW
 
 
 def test_what_is_prepared_is_what_typer_makes() -> None:
     """``uv run python -m tests.prepared`` writes the file again."""
     found, noted = json.loads(json.dumps(made())), prepared.load()
-    names = [
-        {
-            command: {after: [*words] for after, words in each["words"].items()}
-            for command, each in of
-        }
-        for of in (found.items(), noted.items())
-    ]
-    assert names[0] == names[1]
+    one, other = (
+        {command: {after: [*words] for after, words in each["words"].items()}
+         for command, each in of.items()}
+        for of in (found, noted)
+    )  # fmt: skip
+    assert one == other
     if IS_SAME:
         assert found == noted
 

@@ -9,17 +9,14 @@ from typing import TYPE_CHECKING
 import pytest
 
 import n5zarr
-from n5zarr.cli.app import app
-from tests.command import CliRunner
+from tests.command import printed
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 
 def run(*arguments: str, status: int = 0) -> list[str]:
-    result = CliRunner().invoke(app, ["pyramid", *arguments])
-    assert result.exit_code == status, result.output
-    return [line.rstrip() for line in result.output.splitlines()]
+    return [line.rstrip() for line in printed("pyramid", *arguments, status=status).splitlines()]
 
 
 @pytest.fixture
@@ -65,7 +62,6 @@ def test_mistakes_are_told_in_one_line(group: str, options: tuple[str, ...], mes
 
 
 def test_a_small_dataset_needs_no_levels(tmp_path: Path) -> None:
-    """It says so, and writes nothing."""
     array = n5zarr.create_array(tmp_path / "c.n5", path="em/s0", shape=(7, 5, 3), dtype="u1")
     array[:] = 2
     assert run(str(tmp_path / "c.n5" / "em"))[1:] == ["s0 is small enough: no levels"]

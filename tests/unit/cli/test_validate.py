@@ -142,11 +142,18 @@ def test_a_histogram_fits_and_is_in_proportion(width: int, ascii_only: bool) -> 
         assert abs(bar - share / max(shares) * longest) <= 1
 
 
+def documents(root: Path, groups: dict[str, int]) -> Path:
+    """Write groups with so many groups in each of them."""
+    for group, n in groups.items():
+        for i in range(n):
+            folder = root / group / f"n{i:03}"
+            folder.mkdir(parents=True)
+            (folder / "attributes.json").write_text("{}")
+    return root
+
+
 def test_a_tree_of_many_nodes_is_cut(tmp_path: Path) -> None:
-    for i in range(120):
-        folder = tmp_path / "c.n5" / "g" / f"n{i:03}"
-        folder.mkdir(parents=True)
-        (folder / "attributes.json").write_text("{}")
+    documents(tmp_path / "c.n5", {"g": 120})
     assert len(run("tree", tmp_path / "c.n5").stdout.splitlines()) == 122
     lines = run("tree", "--limit", 100, tmp_path / "c.n5").stdout.splitlines()
     assert lines[-2] == "    └── ... and 20 more"
@@ -160,20 +167,6 @@ def test_a_tree_of_many_nodes_is_cut(tmp_path: Path) -> None:
     matching = run("tree", "--match", "g/n00[12]", tmp_path / "c.n5").stdout.splitlines()
     assert [line.split()[-1] for line in matching[2:]] == ["n001", "n002"]
     assert "n000, n001" in run("info", tmp_path / "c.n5" / "g").stdout
-
-
-def documents(root: Path, groups: dict[str, int]) -> Path:
-    """Write groups with so many groups in each of them."""
-    for group, n in groups.items():
-        for i in range(n):
-            folder = root / group / f"n{i:03}"
-            folder.mkdir(parents=True)
-            (folder / "attributes.json").write_text("{}")
-    return root
-
-
-def names_in(lines: list[str]) -> list[str]:
-    return [line.split("─ ")[-1].strip() for line in lines]
 
 
 @pytest.mark.parametrize(
@@ -194,9 +187,10 @@ def test_a_tree_has_200_lines_and_each_group_its_share(
     assert "--limit 0 shows all" in hint
     assert len(lines) == n_lines
     first = {group.partition("/")[0] for group in groups}
-    assert first <= set(names_in(lines))
-    assert f"n{n_shown:03}" not in names_in(lines)
-    assert not n_shown or f"n{n_shown - 1:03}" in names_in(lines)
+    names = {line.split("─ ")[-1].strip() for line in lines}
+    assert first <= names
+    assert f"n{n_shown:03}" not in names
+    assert not n_shown or f"n{n_shown - 1:03}" in names
     n_all = sum(groups.values()) + len(groups) + 1 + len(first - groups.keys())
     assert len(run("tree", "--limit", 0, root).stdout.splitlines()) == n_all
     found = json.loads(run("tree", "--json", root).stdout)
@@ -226,17 +220,6 @@ def test_a_refused_repair_changes_nothing(root: Path) -> None:
     asked = run("validate", root, "--repair-edges", "pad", status=1, answer="n\n").stderr
     assert "Pad all blocks at the end of each dataset" in asked
     assert {file: file.stat().st_size for file in root.rglob("*")} == before
-
-
-def test_many_nodes_with_the_same_problem_share_a_row(tmp_path: Path) -> None:
-    """The row counts them and names the first."""
-    for number in range(29):
-        n5zarr.create_array(tmp_path / "c.n5", path=f"a{number:02}", shape=(7,), dtype="u1")
-        (tmp_path / "c.n5" / f"a{number:02}" / "0").write_bytes(b"\0\0\0")
-    rows = [*show_findings(n5zarr.validate(tmp_path / "c.n5"), show_all=False)]
-    screen = io.StringIO()
-    Console(file=screen, width=120).print(*rows)
-    assert "29 nodes: a00, a01, a02, ..." in screen.getvalue()
 
 
 def test_what_a_repair_leaves_is_told(root: Path) -> None:

@@ -20,6 +20,15 @@ REAL = Path(__file__).parents[2] / "data" / "attributes"
 S0 = (13, 11, 7)
 
 
+# of ilastik
+TAGS = [{"key": key, "typeFlags": flags, "resolution": 0, "description": ""}
+        for key, flags in zip("tzyxc", (8, 2, 2, 2, 1), strict=True)]  # fmt: skip
+
+
+def tags_with(tags: list[dict[str, Any]], *resolutions: float) -> list[dict[str, Any]]:
+    return [{**tag, "resolution": r} for tag, r in zip(tags, resolutions, strict=True)]
+
+
 def level(attributes: Any, dimensions: Any = (7, 6, 7), **how: Any) -> Node:
     given: dict[str, Any] = {"path": ("ch0tp0", "s1"), "first_level": S0[: len(dimensions)]} | how
     return Node(dimensions=dimensions, attributes=attributes, **given)
@@ -29,6 +38,10 @@ def dataset(attributes: Any, dimensions: Any, *path: str, **how: Any) -> Node:
     return Node(path=path, dimensions=dimensions, attributes=attributes, **how)
 
 
+def geometry_of(node: Node) -> Any:
+    return find_geometry(node).geometry
+
+
 def placed(node: Node) -> list[tuple[str, float, float, str | None]]:
     found = find_geometry(node)
     assert not found.problems
@@ -36,40 +49,77 @@ def placed(node: Node) -> list[tuple[str, float, float, str | None]]:
     return [(a.name, a.scale, a.translation, a.unit) for a in found.geometry.axes]
 
 
-def test_factors_alone_count_elements_of_the_finest_level() -> None:
-    for first in ({}, {"downsamplingFactors": [1, 1, 1]}):
-        assert placed(level({"downsamplingFactors": [2, 3, 1]}, first_attributes=first)) == [
-            ("x", 2, 0.5, None),
-            ("y", 3, 1, None),
-            ("z", 1, 0, None),
-        ]
-    document = json.loads((REAL / "19-bdv-s0-array.json").read_text())
-    alone = dataset(document, (256, 256, 256), "fused", "s0")
-    assert placed(alone) == [("x", 1, 0, None), ("y", 1, 0, None), ("z", 1, 0, None)]
+BY = {"downsamplingFactors": [2, 3, 1]}
+FINEST = {"resolution": [4, 5, 40], "offset": [1, 2, 3]}
+BDV = json.loads((REAL / "19-bdv-s0-array.json").read_text())
+KEYS = "unit", "units", "offset_unit"
+ROWS = [("x", 2, 0.5, None), ("y", 3, 1, None), ("z", 1, 0, None)]
+IN_NM = [("x", 4, 1, "nm"), ("y", 5, 2, "nm"), ("z", 40, 3, "nm")]
+WITHOUT = [(name, size, start, None) for name, size, start, _ in IN_NM]
+OF_GROUP = [("x", 8, 1, "nm"), ("y", 15, 2, "nm"), ("z", 40, 3, "nm")]
+BY_SHAPES = [("", 13 / 7, 0, None), ("", 11 / 6, 0, None), ("", 1, 0, None)]
+# a dataset, and name, scale, translation and unit of each axis
+PLACED: dict[str, tuple[Node, list[tuple[Any, ...]]]] = {
+    "factors count elements of the finest level": (level(BY), ROWS),
+    "factors of both": (level(BY, first_attributes={"downsamplingFactors": [1, 1, 1]}), ROWS),
+    "factors of 1": (
+        dataset(BDV, (256, 256, 256), "fused", "s0"), [(name, 1, 0, None) for name in "xyz"]),
+    "factors of the axis after space": (
+        level({"downsamplingFactors": [2, 3, 1, 1]}, (7, 6, 7, 3), first_level=(13, 11, 7, 3)),
+        [*ROWS, ("c", 1, 0, None)]),
+    "no factors of the axes after space": (
+        level(BY, (7, 6, 7, 3, 2)), [*ROWS, ("c", 1, 0, None), ("t", 1, 0, None)]),
+    "an offset instead of the shift; elements have no unit": (
+        level({**BY, "offset": [5, 0, 2], "unit": "um"}),
+        [("x", 2, 5, None), ("y", 3, 0, None), ("z", 1, 2, None)]),
+    **{f"an offset in the {key} is converted to that of the finest level": (
+        level({**BY, "offset": [5, 0, 2], key: "um"},
+              first_attributes={"resolution": [4, 5, 40], "unit": "nm"}),
+        [("x", 8, 5000, "nm"), ("y", 15, 0, "nm"), ("z", 40, 2000, "nm")]) for key in KEYS},
+    **{f"a list of the group, {key}": (
+        level({}, ancestors=[{key: [[1, 1, 1], [2, 3, 1]]}]), ROWS)
+       for key in ("downsamplingFactors", "scales")},
+    **{f"a listed level after {first}": (level({}, path=("b2r", own), first_name=first), BY_SHAPES)
+       for own, first in (("1", "0"), ("scale1", "scale0"))},
+    **{f"a unit in {key}": (level({**FINEST, key: "nm"}), IN_NM) for key in KEYS},
+    **{f"a unit in {key} of the group": (level(BY, ancestors=[{**FINEST, key: "nm"}]), OF_GROUP)
+       for key in KEYS},
+    "the unit of the elements": (level({**FINEST, "units": "K"}), WITHOUT),
+    "an offset in another unit": (
+        level({**FINEST, "unit": "nm", "offset_unit": "um"}),
+        [("x", 4, 1000, "nm"), ("y", 5, 2000, "nm"), ("z", 40, 3000, "nm")]),
+    "a unit beside voxel_size": (
+        level({"voxel_size": [40, 5, 4], "units": "nm"}),
+        [("x", 4, 0, "nm"), ("y", 5, 0, "nm"), ("z", 40, 0, "nm")]),
+    "Paintera's offset beside Neuroglancer's units": (
+        level(BY, ancestors=[{**FINEST, "units": ["nm"] * 3}]), OF_GROUP),
+    "axistags with resolutions and units": (
+        dataset({"axistags": {"axes": tags_with(TAGS[1:], 4.5, 0.5, 0.25, 0)},
+                 "axis_units": json.dumps(dict.fromkeys("xyz", "um"))}, (2, 5, 3, 7), "data"),
+        [("c", 1, 0, None), ("x", 0.25, 0, "um"), ("y", 0.5, 0, "um"), ("z", 4.5, 0, "um")]),
+    # a transposed copy has the old tags
+    "other names than those of axistags": (
+        dataset({"axistags": json.dumps({"axes": tags_with(TAGS[2:4], 0.5, 0.25)}),
+                 "axes": ["y", "x"]}, (5, 3), "data"),
+        [("y", 0.5, 0, None), ("x", 0.25, 0, None)]),
+}  # fmt: skip
 
 
-def test_factors_of_axes_beyond_space() -> None:
-    four = level({"downsamplingFactors": [2, 2, 1, 1]}, (7, 6, 7, 3), first_level=(13, 11, 7, 3))
-    assert placed(four)[2:] == [("z", 1, 0, None), ("c", 1, 0, None)]
-    five = level({"downsamplingFactors": [2, 2, 1]}, (7, 6, 7, 3, 2))
-    assert [scale for _, scale, _, _ in placed(five)] == [2, 2, 1, 1, 1]
+@pytest.mark.parametrize(("node", "rows"), PLACED.values(), ids=PLACED)
+def test_axes_of_levels_are_where_attributes_place_them(node: Node, rows: Any) -> None:
+    assert placed(node) == rows
 
 
-def test_an_offset_replaces_the_shift_and_elements_have_no_unit() -> None:
-    own = {"downsamplingFactors": [2, 2, 1], "offset": [5, 0, 2], "unit": "um"}
-    assert placed(level(own)) == [("x", 2, 5, None), ("y", 2, 0, None), ("z", 1, 2, None)]
+def test_names_that_axistags_do_not_have_stay_names() -> None:
+    tags = {"axistags": json.dumps({"axes": tags_with(TAGS[2:4], 0.5, 0.25)})}
+    assert geometry_of(dataset({**tags, "axes": ["a", "b"]}, (5, 3), "data")).convention == "names"
 
 
-@pytest.mark.parametrize("key", ["unit", "units", "offset_unit"])
-def test_an_offset_is_converted_to_the_unit_of_the_finest_level(key: str) -> None:
-    own = {"downsamplingFactors": [2, 2, 1], "offset": [5, 0, 2], key: "um"}
-    finest = {"resolution": [4, 5, 40], "unit": "nm"}
-    assert placed(level(own, first_attributes=finest)) == [
-        ("x", 8, 5000, "nm"), ("y", 10, 0, "nm"), ("z", 40, 2000, "nm")]  # fmt: skip
+def test_a_unit_beside_the_resolution_of_n5_viewer() -> None:
+    assert placed(level({"pixelResolution": [4, 5, 40], "unit": "nm"}))[0][3] == "nm"
 
 
 def test_each_level_has_the_factors_to_full_resolution() -> None:
-    """Factors of each level lead to full resolution, also if the finest level has some."""
     finest = {"downsamplingFactors": [2, 2, 3], "offset": [7, 8, 9]}
     for own, expected in (
         ({"downsamplingFactors": [4, 6, 3]}, [("x", 4, 1.5), ("y", 6, 2.5), ("z", 3, 1)]),
@@ -86,18 +136,11 @@ def test_a_level_whose_factors_are_invalid_has_the_ratio_of_the_shapes(by: Any) 
     if by == [2, 2]:  # of the axes of space
         assert [scale for _, scale, _, _ in placed(level(own))] == [2, 2, 1]
         return
-    found = find_geometry(level(own))
-    assert found.geometry is not None
-    assert found.geometry.convention == "shapes"
-    assert [axis.scale for axis in found.geometry.axes] == [13 / 7, 11 / 6, 1]
-    assert len(found.problems) == 1
+    geometry = geometry_of(level(own))
+    assert geometry.convention == "shapes"
+    assert [axis.scale for axis in geometry.axes] == [13 / 7, 11 / 6, 1]
+    assert len(find_geometry(level(own)).problems) == 1
     assert find_geometry(level(own), "factors").geometry is None
-
-
-def test_a_list_of_the_group_gives_the_factors() -> None:
-    for key in ("downsamplingFactors", "scales"):
-        group = {key: [[1, 1, 1], [2, 2, 1]]}
-        assert [scale for _, scale, _, _ in placed(level({}, ancestors=[group]))] == [2, 2, 1]
 
 
 FIRST = {
@@ -112,11 +155,9 @@ FIRST = {
 
 @pytest.mark.parametrize("convention", FIRST)
 def test_a_level_has_the_scale_of_the_finest_one_times_its_factors(convention: str) -> None:
-    first = find_geometry(dataset(FIRST[convention], S0, "em", "s0"))
-    assert first.geometry is not None
-    assert first.geometry.convention == convention
-    axes = [(a.name, a.translation, a.unit) for a in first.geometry.axes]
-    (x, x0, u), (y, y0, v), (z, z0, w) = axes
+    first = dataset(FIRST[convention], S0, "em", "s0")
+    assert geometry_of(first).convention == convention
+    (x, _, x0, u), (y, _, y0, v), (z, _, z0, w) = placed(first)
     by_factors = level({"downsamplingFactors": [2, 3, 1]}, first_attributes=FIRST[convention])
     assert placed(by_factors) == [(x, 8, x0 + 2, u), (y, 15, y0 + 5, v), (z, 40, z0, w)]
     by_shapes = level({}, first_attributes=FIRST[convention])
@@ -127,8 +168,7 @@ def test_a_level_has_the_scale_of_the_finest_one_times_its_factors(convention: s
 
 def test_shapes_alone_name_no_axes_and_keep_attributes() -> None:
     own: dict[str, Any] = {"offset": [1, 2, 3], "note": "x"}
-    geometry = find_geometry(level(own)).geometry
-    assert geometry is not None
+    geometry = geometry_of(level(own))
     assert geometry.convention == "shapes"
     assert not geometry.is_stated
     assert [(a.name, a.scale, a.translation) for a in geometry.axes] == [
@@ -157,29 +197,18 @@ def test_a_dataset_that_is_no_level_gets_no_scale(how: dict[str, Any]) -> None:
 
 
 def test_names_alone_stay_names() -> None:
-    geometry = find_geometry(level({"axes": ["a", "b", "c"]})).geometry
-    assert geometry is not None
+    geometry = geometry_of(level({"axes": ["a", "b", "c"]}))
     assert geometry.is_placed == (False, False, False)
-
-
-@pytest.mark.parametrize(
-    ("path", "first_name"), [(("b2r", "1"), "0"), (("b2r", "scale1"), "scale0")]
-)
-def test_a_listed_level_is_one_whatever_its_name(path: tuple[str, ...], first_name: str) -> None:
-    node = level({}, path=path, first_name=first_name)
-    assert [scale for _, scale, _, _ in placed(node)] == [13 / 7, 11 / 6, 1]
 
 
 def test_levels_of_programs_with_rules_of_their_own_keep_them() -> None:
     by = {"downsamplingFactors": [2, 2, 1]}
     bdv = level(by, path=("setup0", "timepoint0", "s1"))
-    found = find_geometry(bdv).geometry
-    assert found is not None
+    found = geometry_of(bdv)
     assert found.convention == "bdv"
     # Paintera's levels have no shift, and a resolution of 1 by default
     for group, x in (({"multiScale": True}, 2), ({"resolution": [4, 4, 40]}, 8)):
-        found = find_geometry(level(by, ancestors=[group])).geometry
-        assert found is not None
+        found = geometry_of(level(by, ancestors=[group]))
         assert found.convention == "paintera"
         assert (found.axes[0].scale, found.axes[0].translation) == (x, 0)
 
@@ -199,8 +228,6 @@ def test_levels_of_programs_with_rules_of_their_own_keep_them() -> None:
 def test_ratios_of_shapes(first: Any, shape: Any, found: Any) -> None:
     assert ratios(first, shape) == found
 
-
-# ---------------------------------------------------------------------- where else positions are
 
 AXES = [{"type": "space", "name": name, "unit": "micron"} for name in "xyz"]
 STEPS: list[dict[str, Any]] = [
@@ -231,7 +258,6 @@ def test_axes_and_transforms_in_the_dataset_itself() -> None:
 @pytest.mark.parametrize("path", ["s0", "./s0", "/s0", "s0/", "x/../s0"])
 @pytest.mark.parametrize("convention", ["ngff", "ome", "cosem", "canonical"])
 def test_paths_in_multiscales_in_any_spelling(path: str, convention: str) -> None:
-    """Paths in multiscales may be spelled in any way that n5-universe accepts."""
     step: dict[str, Any] = {"type": "scale", "scale": [2, 3, 4]}
     entries: dict[str, dict[str, Any]] = {
         "cosem": {"transform": {"axes": ["z", "y", "x"], "scale": [4, 3, 2]}},
@@ -264,25 +290,6 @@ def test_voxel_size_of_the_group_is_that_of_full_resolution() -> None:
     # a dataset in the group that is no level, and one of another rank
     assert placed(level({}, S0, path=("em", "raw"), ancestors=[group]))[0] == ("x", 4, 12, None)
     assert find_geometry(level({}, (13, 11), path=("em", "y"), ancestors=[group])).geometry is None
-
-
-def test_units_in_other_keys() -> None:
-    resolution = {"resolution": [4, 5, 40], "offset": [1, 2, 3]}
-    for key in ("unit", "units", "offset_unit"):
-        assert placed(level({**resolution, key: "nm"}))[0] == ("x", 4, 1, "nm")
-        group: dict[str, Any] = {**resolution, key: "nm"}
-        own: dict[str, Any] = {"downsamplingFactors": [2, 2, 1]}
-        assert placed(level(own, ancestors=[group]))[0] == ("x", 8, 1, "nm")
-    # of the elements
-    assert placed(level({**resolution, "units": "K"}))[0] == ("x", 4, 1, None)
-    # converted where both have one
-    both = {**resolution, "unit": "nm", "offset_unit": "um"}
-    assert placed(level(both))[2] == ("z", 40, 3000, "nm")
-    assert placed(level({"pixelResolution": [4, 5, 40], "unit": "nm"}))[0][3] == "nm"
-    assert placed(level({"voxel_size": [40, 5, 4], "units": "nm"}))[0] == ("x", 4, 0, "nm")
-    # Paintera's offset of a group that also has Neuroglancer's units
-    group = {**resolution, "units": ["nm"] * 3}
-    assert placed(level({"downsamplingFactors": [2, 2, 1]}, ancestors=[group]))[2][2] == 3
 
 
 @pytest.mark.parametrize(
@@ -346,60 +353,23 @@ def test_attributes_without_positions_are_no_problem() -> None:
 @pytest.mark.parametrize(
     ("paths", "name"),
     [
-        (["0", "1"], "0"),
-        (["./s0", "1"], "s0"),
-        (["..", "1"], None),
-        (["a\\b", "1"], None),
-        (["\0", "1"], None),
-        (["other/0", "1"], None),
-        ([5, "1"], None),
-        (["0"], None),
+        (["0", "1"], "0"), (["./s0", "1"], "s0"), (["..", "1"], None), (["a\\b", "1"], None),
+        (["\0", "1"], None), (["other/0", "1"], None), ([5, "1"], None), (["0"], None),
     ],
-)
+)  # fmt: skip
 def test_the_finest_level_is_a_node_beside_the_others(paths: list[Any], name: str | None) -> None:
     group: dict[str, Any] = {"multiscales": [{"datasets": [{"path": path} for path in paths]}]}
     assert first_listed(("g", "1"), [group]) == name
 
 
-# ---------------------------------------------------------------------- ilastik
-
-TAGS = [{"key": key, "typeFlags": flags, "resolution": 0, "description": ""}
-        for key, flags in zip("tzyxc", (8, 2, 2, 2, 1), strict=True)]  # fmt: skip
-
-
 def test_axistags_name_axes_in_c_order() -> None:
     own: dict[str, Any] = {"axistags": json.dumps({"axes": TAGS}), "drange": [0, 1]}
     node = dataset(own, (2, 5, 3, 7, 11), "exported_data")
-    geometry = find_geometry(node).geometry
-    assert geometry is not None
+    geometry = geometry_of(node)
     assert [axis.name for axis in geometry.axes] == ["c", "x", "y", "z", "t"]
     assert [axis.type for axis in geometry.axes] == ["channel", *["space"] * 3, "time"]
     assert geometry.is_placed == (False,) * 5
     assert other_attributes(own, geometry) == {"drange": [0, 1]}
-
-
-def test_axistags_with_resolutions_and_units() -> None:
-    tags = [{**tag, "resolution": r} for tag, r in zip(TAGS[1:], (4.5, 0.5, 0.25, 0), strict=True)]
-    own = {"axistags": {"axes": tags}, "axis_units": json.dumps({"x": "um", "y": "um", "z": "um"})}
-    node = dataset(own, (2, 5, 3, 7), "data")
-    assert placed(node) == [
-        ("c", 1, 0, None),
-        ("x", 0.25, 0, "um"),
-        ("y", 0.5, 0, "um"),
-        ("z", 4.5, 0, "um"),
-    ]
-
-
-def test_other_names_win_over_axistags() -> None:
-    """Other names replace axistags, as a transposed copy has the old tags."""
-    tags = [{**tag, "resolution": r} for tag, r in zip(TAGS[2:4], (0.5, 0.25), strict=True)]
-    own = {"axistags": json.dumps({"axes": tags}), "axes": ["y", "x"]}
-    node = dataset(own, (5, 3), "data")
-    assert placed(node) == [("y", 0.5, 0, None), ("x", 0.25, 0, None)]
-    node = dataset({**own, "axes": ["a", "b"]}, (5, 3), "data")
-    geometry = find_geometry(node).geometry
-    assert geometry is not None
-    assert geometry.convention == "names"
 
 
 def test_a_level_of_funlib_without_factors_has_no_size() -> None:
@@ -410,8 +380,6 @@ def test_a_level_of_funlib_without_factors_has_no_size() -> None:
     (message,) = found.problems
     assert "voxel_size of full resolution: expected factors of s1, got none" in message
 
-
-# ---------------------------------------------------------------------- levels without s0
 
 GROUPS: dict[str, dict[str, Any]] = {
     "n5viewer": {"pixelResolution": {"unit": "nm", "dimensions": [4, 5, 40]}},
@@ -481,8 +449,7 @@ def test_channels_of_levels_without_s0_have_no_factor(names: Any) -> None:
         group = {"axes": names, "units": ["nm", "nm", "", "nm"], "resolution": [4, 5, 1, 40]}
     shapes = {k: tuple((*COARSE[k], 3)[i] for i in order) for k in (1, 2)}
     for number, by in ((1, 2), (2, 4)):
-        found = find_geometry(coarse(number, group, shapes)).geometry
-        assert found is not None
+        found = geometry_of(coarse(number, group, shapes))
         wanted = {"x": by * 4, "y": by * 5, "z": by * 40, "c": 1}
         assert {axis.name: axis.scale for axis in found.axes} == wanted
 
@@ -502,8 +469,6 @@ def test_levels_without_s0_that_state_their_size_are_no_problem(own: Any, group:
                         ancestors=node.ancestors, levels=node.levels))  # fmt: skip
     assert [scale for _, scale, _, _ in found] == [8, 10, 80]
 
-
-# ------------------------------------------------------------ levels that contradict the finest
 
 NM, UM = ["nm"] * 2, ["um"] * 2
 
@@ -547,12 +512,8 @@ def in_pyramid(
     attributes: Any, dimensions: Any, first: Any, first_attributes: Any = (), **how: Any
 ) -> Node:
     given: dict[str, Any] = {"path": ("em", "s1"), "first_level": first} | how
-    return Node(
-        dimensions=dimensions,
-        attributes=attributes,
-        first_attributes=dict(first_attributes),
-        **given,
-    )
+    given["first_attributes"] = dict(first_attributes)
+    return Node(dimensions=dimensions, attributes=attributes, **given)
 
 
 def problems(node: Node, convention: str = "cosem") -> list[str]:

@@ -34,9 +34,7 @@ if TYPE_CHECKING:
 
 PAGE = Path(__file__).parents[3] / "docs" / "machine-learning.md"
 LOADERS = PAGE.read_text().partition("\n## GPUs\n")[0]
-METHODS = [
-    method for method in ("fork", "spawn", "forkserver") if method in get_all_start_methods()
-]
+METHODS = sorted({"fork", "spawn", "forkserver"} & {*get_all_start_methods()})
 HAS_TORCH = bool(os.environ.get("N5ZARR_TORCH")) or find_spec("torch") is not None
 forks = pytest.mark.filterwarnings("ignore:.*multi-threaded, use of fork:DeprecationWarning")
 
@@ -48,11 +46,9 @@ PLACED: dict[str, tuple[tuple[int, ...], tuple[float, ...], tuple[float, ...]]] 
     "mixed": ((19, 29, 31), (12, 8, 8), (112, 52, 32)),
 }
 PARTS = {
-    "labels": ("labels", (6, 10, 14)),
-    "raw": ("raw", (6, 20, 28)),
-    "context": ("context", (8, 12, 10)),
-    "channels": ("channels", (4, 6, 22)),
-}
+    "labels": ("labels", (6, 10, 14)), "raw": ("raw", (6, 20, 28)),
+    "context": ("context", (8, 12, 10)), "channels": ("channels", (4, 6, 22)),
+}  # fmt: skip
 REFUSED = {"mixed": ("mixed", (6, 10, 14)), "large": ("labels", (20, 10, 14))}
 
 
@@ -71,14 +67,10 @@ def local(tmp_path_factory: pytest.TempPathFactory) -> Path:
         _, scale, first = PLACED["raw" if name == "channels" else name]
         n = int(name == "channels")
         n5zarr.create_array(
-            path / name,
-            data=values(name),
-            chunks=(1,) * n + (7, 11, 13),
-            axes="czyx"[1 - n :],
+            path / name, data=values(name), chunks=(1,) * n + (7, 11, 13), axes="czyx"[1 - n :],
             units=[None] * n + ["um" if name == "mixed" else "nm"] * 3,
-            resolution=(1,) * n + scale,
-            offset=(0,) * n + first,
-        )
+            resolution=(1,) * n + scale, offset=(0,) * n + first,
+        )  # fmt: skip
     return path
 
 
@@ -191,16 +183,13 @@ def test_a_batch_decodes_each_block_once(local: Path, monkeypatch: pytest.Monkey
         (PARTS, {"axes": "yx"}, "expected 2 sizes above 0"),
         (PARTS, {"pad": 7}, "expected mappings by name"),
         (("raw", "large"), {"pad": {}}, "a position that has raw, large inside"),
-        (
-            PARTS,
-            {"n": [[200, 150, 150]] * 2 + [[0, 0, 0]]},
-            r"labels: .* from .* around \[0.0, 0.0, 0.0\]; pad=",
-        ),
+        (PARTS, {"n": [[200, 150, 150]] * 2 + [[0, 0, 0]]},
+         r"labels: .* from .* around \[0.0, 0.0, 0.0\]; pad="),
         (PARTS, {"n": [[0, 0]]}, r"centres: expected finite numbers of the shape \(samples, 3\)"),
         (PARTS, {"n": [[0, 0, np.nan]]}, "finite"),
         (("raw", "mixed"), {}, "expected one unit .*um"),
     ],
-)
+)  # fmt: skip
 def test_what_cannot_be_read_is_refused(
     local: Path, names: Any, options: Any, message: str
 ) -> None:
@@ -260,11 +249,8 @@ if HAS_TORCH:
 
     def test_loaders_of_torch(tmp_path: Path) -> None:
         shutil.copytree(n5zarr.sample_path(), tmp_path / "sample.n5")
-        ((script, said),) = re.findall(
-            r"^```py\n(# training\.py\n.*?)^```\n\n```text\n(.*?)^```",
-            LOADERS,
-            re.MULTILINE | re.DOTALL,
-        )
+        pattern = r"(?ms)^```py\n(# training\.py\n.*?)^```\n\n```text\n(.*?)^```"
+        ((script, said),) = re.findall(pattern, LOADERS)
         (tmp_path / "training.py").write_text(script)
         command = [sys.executable, "training.py"]
         done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)

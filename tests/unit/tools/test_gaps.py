@@ -16,9 +16,8 @@ import pytest
 import tensorstore as ts
 
 import n5zarr
-from n5zarr.cli.app import app
 from n5zarr.tools.validate.gaps import Gaps, StoredGrid
-from tests.command import CliRunner
+from tests.command import printed
 from tests.unit.tools.test_validate import Refusing
 
 if TYPE_CHECKING:
@@ -49,8 +48,6 @@ def root(tmp_path: Path) -> Path:
     """Copy the sample: `em/s0` of 3 x 3 x 3 blocks, `em/s1` of 2 x 2 x 2, `em/s2` of one."""
     return Path(shutil.copytree(n5zarr.sample_path(), tmp_path / "c.n5"))
 
-
-# ---------------------------------------------------------------------- one dataset
 
 WHOLE = [*product(range(5), range(7), range(3))]  # 105 blocks
 
@@ -94,9 +91,6 @@ def test_grids_without_axes_or_elements(
     assert count.is_complete == (len(positions) == n_blocks)
     assert list(gaps.notes()) == []
     assert len(list(gaps.errors())) == int(not count.is_complete)
-
-
-# ---------------------------------------------------------------------- pyramids
 
 
 def test_levels_lack_what_their_neighbours_have() -> None:
@@ -160,14 +154,10 @@ def test_huge_grids_cost_as_much_as_their_blocks() -> None:
         n_missing, zeros = size**n_axes - 4, "0/" * (n_axes - 1)
         one = "1/" * (n_axes - 1) + "2"
         assert f"{n_missing} blocks ({zeros}1, {one}, " in first.message
-        assert (
-            f"got 1, without {(size // 2) ** n_axes - 1} blocks ({zeros}1, ...)" in second.message
-        )
+        n_more = (size // 2) ** n_axes - 1
+        assert f"got 1, without {n_more} blocks ({zeros}1, ...)" in second.message
         (note,) = gaps.notes()
         assert f"missing where s0 has blocks: block {'1/' * (n_axes - 1)}1;" in note.message
-
-
-# ---------------------------------------------------------------------- containers
 
 
 def test_lost_files_are_notes_and_counted(root: Path) -> None:
@@ -190,10 +180,8 @@ def test_all_blocks_can_be_expected(root: Path) -> None:
     assert n5zarr.validate(root, expect_complete=True).ok
     shutil.rmtree(root / "em/s0/2")
     (root / "em/s2/0/0/0").unlink()
-    found = {
-        each.path: (each.severity, each.message) for each in gaps_in(root, expect_complete=True)
-    }
-    assert found == {
+    found = gaps_in(root, expect_complete=True)
+    assert {each.path: (each.severity, each.message) for each in found} == {
         "em/s0": ("error", "expected 27 blocks, got 18, without 9 blocks (2/0/0, ...)"),
         "em/s2": ("error", "expected 1 block, got 0, without block 0/0/0"),
     }
@@ -217,7 +205,6 @@ def test_what_tensorstore_omits_is_a_gap(tmp_path: Path) -> None:
 
 
 def test_datasets_of_unknown_blocks_are_not_counted(root: Path) -> None:
-    """Nothing is said about datasets in which a directory cannot be listed."""
     store = Refusing(root, {"em/s0/2/1"}, PermissionError(13, "no"))
     result = n5zarr.validate(store, expect_complete=True)
     assert result.by_kind == {"unreadable": 1}
@@ -226,24 +213,17 @@ def test_datasets_of_unknown_blocks_are_not_counted(root: Path) -> None:
 
 def test_the_command_counts_blocks(root: Path, tmp_path: Path) -> None:
     (root / "em/s0/1/2/0").unlink()
-
-    def run(*arguments: object, status: int) -> str:
-        result = CliRunner().invoke(app, ["validate", *map(str, arguments)])
-        assert result.exit_code == status, result.output
-        return result.stdout
-
-    lines = run(root, status=0).splitlines()
+    lines = printed("validate", root).splitlines()
     assert lines[-4:-2] == ["  em/s0: 26 of 27 blocks stored", "  em/s1: 8 of 8 blocks stored"]
-    assert "error" in run(root, "--expect-complete", status=1)
-    found = json.loads(run(root, "--json", status=0))
+    assert "error" in printed("validate", root, "--expect-complete", status=1)
+    found = json.loads(printed("validate", root, "--json"))
     assert found["block_counts"][0] == {"path": "em/s0", "n_stored": 26, "n_blocks": 27}
     for n in range(37):
-        array = n5zarr.create_array(
-            tmp_path / "m.n5", path=f"a{n:02}", shape=(7,), chunks=(3,), dtype="u1"
-        )
+        how: Any = {"shape": (7,), "chunks": (3,), "dtype": "u1"}
+        array = n5zarr.create_array(tmp_path / "m.n5", path=f"a{n:02}", **how)
         array[: 6 if n % 3 else 7] = 1
     # 13 of the 37 have all three blocks
-    lines = run(tmp_path / "m.n5", status=0).splitlines()
+    lines = printed("validate", tmp_path / "m.n5").splitlines()
     assert lines[-12:] == [
         *(f"  a{n:02}: 2 of 3 blocks stored" for n in (1, 2, 4, 5, 7, 8, 10, 11, 13, 14)),
         "  ... and 14 more that lack blocks (--json names all)",

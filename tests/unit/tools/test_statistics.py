@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
-import tensorstore as ts
 
 import n5zarr
 from n5zarr.errors import N5BlockError, N5UnsupportedError
 from n5zarr.storage.requests import read_each
+from tests.contract.stored import by_tensorstore
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -22,10 +22,9 @@ JAVA = Path(__file__).parents[2] / "data" / "java"
 TYPES = ["uint8", "int8", "uint16", "int16", "uint32", "int32", "uint64", "int64"]
 
 
-def read_all(path: Path) -> np.ndarray:
-    """Read a dataset by tensorstore."""
-    spec = {"driver": "n5", "kvstore": {"driver": "file", "path": str(path)}}
-    return np.asarray(ts.open(spec).result().read().result())
+def of_values(folder: Path, values: np.ndarray, **options: Any) -> n5zarr.BlockStatistics:
+    n5zarr.create_array(folder / "c.n5", path="a", data=values, **options)
+    return n5zarr.block_statistics(folder / "c.n5", "a")
 
 
 def check(found: n5zarr.BlockStatistics, values: np.ndarray) -> None:
@@ -41,12 +40,11 @@ def check(found: n5zarr.BlockStatistics, values: np.ndarray) -> None:
     assert len(found.histogram) <= 258
 
 
-@pytest.mark.parametrize("scheduler", ["threads"])
 @pytest.mark.parametrize("dtype", [*TYPES, "float32", "float64"])
-def test_they_are_those_of_the_array(dtype: str, scheduler: str) -> None:
+def test_they_are_those_of_the_array(dtype: str) -> None:
     path = JAVA / "dtypes.n5" / dtype / "3d"
-    found = n5zarr.block_statistics(path, n_blocks=None, scheduler=scheduler)
-    values = read_all(path)
+    found = n5zarr.block_statistics(path, n_blocks=None, scheduler="threads")
+    values = by_tensorstore(path)
     check(found, values)
     assert found.has_integers == (dtype in TYPES)
     assert found.n_bytes == values.nbytes
@@ -61,9 +59,7 @@ def test_floats_of_any_range_have_a_histogram(tmp_path: Path, scale: float) -> N
     values = rng.normal(0, 1, (23, 31)) * scale
     values[3:5] = 0.5 * scale  # a block of one value must not make the bins coarse
     values[7, 2], values[8, 3], values[9, 4] = np.nan, np.inf, -np.inf
-    path = tmp_path / "c.n5"
-    n5zarr.create_array(path, path="a", data=values, chunks=(2, 31))
-    found = n5zarr.block_statistics(path, "a")
+    found = of_values(tmp_path, values, chunks=(2, 31))
     assert (found.n_nan, found.n_infinite) == (1, 2)
     assert len(found.histogram) >= 100
     check(found, values)
@@ -71,37 +67,28 @@ def test_floats_of_any_range_have_a_histogram(tmp_path: Path, scale: float) -> N
 
 def test_values_at_both_ends_of_the_type(tmp_path: Path) -> None:
     values = np.array([[0, 2**64 - 1, 7], [2**63, 1, 2]], "u8")
-    n5zarr.create_array(tmp_path / "c.n5", path="a", data=values, chunks=(1, 3))
-    found = n5zarr.block_statistics(tmp_path / "c.n5", "a")
+    found = of_values(tmp_path, values, chunks=(1, 3))
     assert (found.minimum, found.maximum) == (0, 2**64 - 1)
     assert sum(found.histogram) == 6
     assert found.histogram[0] == 4
-
-
-LARGEST = {dtype: np.finfo(dtype).max for dtype in ("f4", "f8")}
 
 
 @pytest.mark.parametrize("dtype", ["f4", "f8"])
 @pytest.mark.parametrize(
     ("parts", "mean"),
     [
-        ((-1, 0.5, 1), 1 / 6),
-        ((1, 1, 1, 1, 1), 1),
-        ((-1, -1, -0.5), -5 / 6),
-        ((1, np.nan, 0.5, np.inf, -np.inf), 0.75),
-        ((1,), 1),
-        ((-1,), -1),
+        ((-1, 0.5, 1), 1 / 6), ((1, 1, 1, 1, 1), 1), ((-1, -1, -0.5), -5 / 6),
+        ((1, np.nan, 0.5, np.inf, -np.inf), 0.75), ((1,), 1), ((-1,), -1),
     ],
-)
+)  # fmt: skip
 @pytest.mark.parametrize("chunks", [1, 7])
 def test_floats_at_both_ends_of_the_type(
     tmp_path: Path, dtype: str, parts: tuple[float, ...], mean: float, chunks: int
 ) -> None:
-    largest = float(LARGEST[dtype])
+    largest = float(np.finfo(dtype).max)
     values = (np.array(parts) * largest).astype(dtype)
     finite = values[np.isfinite(values)]
-    n5zarr.create_array(tmp_path / "c.n5", path="a", data=values, chunks=(chunks,))
-    found = n5zarr.block_statistics(tmp_path / "c.n5", "a")
+    found = of_values(tmp_path, values, chunks=(chunks,))
     assert (found.minimum, found.maximum) == (finite.min(), finite.max())
     assert found.mean == pytest.approx(mean * largest, rel=1e-7)
     assert sum(found.histogram) == finite.size
@@ -110,10 +97,7 @@ def test_floats_at_both_ends_of_the_type(
 
 
 def test_nothing_but_nan(tmp_path: Path) -> None:
-    values = np.full((3, 5), np.nan, "f4")
-    array = n5zarr.create_array(tmp_path / "c.n5", path="a", shape=(3, 5), dtype="f4")
-    array[...] = values
-    found = n5zarr.block_statistics(tmp_path / "c.n5", "a")
+    found = of_values(tmp_path, np.full((3, 5), np.nan, "f4"))
     assert (found.minimum, found.maximum, found.mean, found.histogram) == (None, None, None, ())
     assert found.n_nan == 15
 
@@ -126,8 +110,7 @@ def test_empty_blocks_are_missing_or_hold_only_0(tmp_path: Path) -> None:
     found = n5zarr.block_statistics(where, "a")
     assert (found.n_blocks, found.n_stored, found.n_zero) == (7, 3, 1)
     assert found.empty_share == pytest.approx(5 / 7)
-    empty = n5zarr.create_array(where, path="b", shape=(3, 5), dtype="u2")
-    assert empty.shape == (3, 5)
+    n5zarr.create_array(where, path="b", shape=(3, 5), dtype="u2")
     none = n5zarr.block_statistics(where, "b")
     assert (none.n_stored, none.empty_share, none.compression_ratio) == (0, 1.0, None)
 
@@ -152,10 +135,7 @@ def test_label_multisets_are_counted_by_their_most_frequent_label() -> None:
 
 
 def test_booleans_are_0_and_1(tmp_path: Path) -> None:
-    values = np.arange(35).reshape(5, 7) % 3 == 0
-    array: Any = n5zarr.create_array(tmp_path / "c.n5", path="a", shape=(5, 7), dtype=bool)
-    array[...] = values
-    found = n5zarr.block_statistics(tmp_path / "c.n5", "a")
+    found = of_values(tmp_path, np.arange(35).reshape(5, 7) % 3 == 0)
     assert (found.minimum, found.maximum, found.histogram) == (0, 1, (23, 12))
 
 
@@ -175,8 +155,7 @@ def test_data_without_statistics_are_refused(tmp_path: Path) -> None:
 def test_large_blocks_of_one_float_each(tmp_path: Path, values: tuple[float, ...]) -> None:
     """Blocks above half a MiB are counted one by one; neither hides the others' values."""
     array = np.repeat(values, 65_543)
-    n5zarr.create_array(tmp_path / "c.n5", path="a", data=array, chunks=(65_543,))
-    found = n5zarr.block_statistics(tmp_path / "c.n5", "a")
+    found = of_values(tmp_path, array, chunks=(65_543,))
     n_stored = sum(value != 0 for value in values)  # blocks of 0 are not written
     assert (found.n_stored, found.n_read) == (n_stored, n_stored)
     assert found.empty_share == pytest.approx(1 - n_stored / 3)
@@ -196,14 +175,12 @@ def test_a_block_that_is_removed_meanwhile_is_not_counted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It was listed, and another program removes it before it is read."""
-    values = np.arange(1, 8, dtype="u2")
-    n5zarr.create_array(tmp_path / "c.n5", path="a", data=values, chunks=(3,))
 
     def read_after_removal(keys: Sequence[str]) -> Any:
         (tmp_path / "c.n5/a/1").unlink(missing_ok=True)
         return read_each(keys)
 
     monkeypatch.setattr("n5zarr.tools.statistics.read_each", read_after_removal)
-    found = n5zarr.block_statistics(tmp_path / "c.n5", "a")
+    found = of_values(tmp_path, np.arange(1, 8, dtype="u2"), chunks=(3,))
     assert (found.n_stored, found.n_read, found.n_elements) == (3, 2, 4)
     assert (found.minimum, found.maximum, found.mean) == (1, 7, (1 + 2 + 3 + 7) / 4)
