@@ -36,7 +36,7 @@ from n5zarr.storage.requests import Ends
 from n5zarr.tools.validate import batches
 from n5zarr.tools.validate.findings import KINDS, Finding
 from n5zarr.tools.validate.state import open_state
-from tests.contract.stored import by_tensorstore, contents
+from tests.contract.stored import by_tensorstore, contents, in_memory
 
 if sys.version_info >= (3, 14):
     from compression import zstd
@@ -480,10 +480,6 @@ def test_workers_find_the_same(root: Path, scheduler: str) -> None:
     DEFECTS["a full block at the end"][0](root)
     expected = DEFECTS["empty"][1] | DEFECTS["a full block at the end"][1]
     assert found(root, scheduler=scheduler, n_workers=1) == expected
-
-
-def in_memory(root: Path) -> MemoryStore:
-    return MemoryStore({key: cpu.Buffer.from_bytes(b) for key, b in contents(root).items()})
 
 
 def test_a_container_in_another_store_is_checked(root: Path) -> None:
