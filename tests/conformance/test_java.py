@@ -7,20 +7,18 @@ import itertools
 import json
 import warnings
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pytest
 import zarr
+from zarr.abc.buffer import Buffer
+from zarr.abc.store import Store
 from zarr.storage import LocalStore, MemoryStore
+from zarr.types import AnyArray
 
 import n5zarr
 from n5zarr import N5Store
-
-if TYPE_CHECKING:
-    from zarr.abc.buffer import Buffer
-    from zarr.abc.store import Store
-    from zarr.types import AnyArray
 
 JAVA = Path(__file__).parents[1] / "data" / "java"
 MANIFEST = json.loads((JAVA / "manifest.json").read_text())

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -16,9 +17,6 @@ from n5zarr import N5Error, N5Store, N5Warning
 from n5zarr.fast import kernel
 from n5zarr.fast.pipeline import N5CodecPipeline
 from tests.shards import follow_recipe, write_shards
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 ROOT = Path(__file__).parents[1] / "data" / "java4" / "codecs.n5"
 VALUES = (np.arange(7)[:, None] * 100 + np.arange(11)).astype("uint16")
@@ -202,10 +200,7 @@ def test_missing_blocks_beside_ordinary_ones(tmp_path: Path, way: str) -> None:
 
 
 @pytest.mark.parametrize("options", [{}, {"compression": "zstd"}, {"chunks": 3}], ids=str)
-@pytest.mark.parametrize(
-    "name",
-    ["doc-codecs", "doc-codecs-and-compression", "doc-codecs-raw"],
-)
+@pytest.mark.parametrize("name", ["doc-codecs", "doc-codecs-and-compression", "doc-codecs-raw"])
 def test_a_copy_needs_no_codecs(tmp_path: Path, name: str, options: Any) -> None:
     """A converted copy has no `codecs`, as other programs read only `compression`."""
     out = tmp_path / "out.n5"

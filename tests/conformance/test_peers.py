@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import random
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,9 +13,6 @@ import zarr
 
 from n5zarr import N5Store, encode_block
 from n5zarr.format.grid import automatic_block_size
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 tensorstore = pytest.importorskip("tensorstore", reason="peer: uv sync installs it")
 z5py = pytest.importorskip("z5py", reason="peer: uv sync installs it")

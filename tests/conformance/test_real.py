@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,11 +13,9 @@ import zarr
 
 import n5zarr
 from n5zarr import N5Store, N5Warning
+from n5zarr.zarr_view.dataset_view import Codecs
 from tests.virtual import reference
 from tests.virtual_reader import opened
-
-if TYPE_CHECKING:
-    from n5zarr.zarr_view.dataset_view import Codecs
 
 DATA = Path(__file__).parents[1] / "data"
 REAL = DATA / "real"

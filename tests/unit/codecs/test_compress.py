@@ -10,7 +10,8 @@ import random
 import sys
 import tracemalloc
 import zlib
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -29,9 +30,6 @@ from n5zarr.format.compression import (
     Zstd,
     compression_to_json,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 # none of these has types
 numcodecs: Any = importlib.import_module("numcodecs")

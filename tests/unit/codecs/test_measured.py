@@ -9,7 +9,7 @@ import io
 import lzma
 import struct
 import zlib
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pytest
@@ -62,12 +62,20 @@ from n5zarr.codecs.single_block import encode_block
 from n5zarr.codecs.strings import split_bytes, split_strings
 from n5zarr.errors import N5BlockError, N5UnrepresentableError, N5UnsupportedError
 from n5zarr.format.block import BlockHeader, BlockMode
-from n5zarr.format.compression import Blosc, Bzip2, Gzip, Jpeg, Lz4, Lzma, Raw, Xz, Zstd
+from n5zarr.format.compression import (
+    Blosc,
+    Bzip2,
+    Compression,
+    Gzip,
+    Jpeg,
+    Lz4,
+    Lzma,
+    Raw,
+    Xz,
+    Zstd,
+)
 from n5zarr.format.data_type import DataType
 from n5zarr.format.order import CTuple, N5Tuple
-
-if TYPE_CHECKING:
-    from n5zarr.format.compression import Compression
 
 # none of these has types
 numcodecs: Any = importlib.import_module("numcodecs")

@@ -16,24 +16,12 @@ from n5zarr.codecs.label_multiset import (
     multisets_of_payload,
     payload_of_multisets,
 )
-from n5zarr.codecs.multiset_merging import (
-    canonical,
-    fitted,
-    pasted,
-    relabelled,
-)
+from n5zarr.codecs.multiset_merging import canonical, fitted, pasted, relabelled
 from n5zarr.codecs.multisets import LabelMultisets
 from n5zarr.errors import N5BlockError, N5UnrepresentableError
 from n5zarr.format.compression import Gzip, Raw
 from n5zarr.format.order import CTuple, N5Tuple
-from tests.multisets import (
-    Voxels,
-    parsed,
-    random_voxels,
-    serialized,
-    signed,
-    voxels_of,
-)
+from tests.multisets import Voxels, parsed, random_voxels, serialized, signed, voxels_of
 
 JAVA = Path(__file__).parents[2] / "data" / "java"
 MANIFEST = json.loads((JAVA / "manifest.json").read_text())["labelMultisets"]

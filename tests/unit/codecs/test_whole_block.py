@@ -5,7 +5,6 @@ from __future__ import annotations
 import lzma
 import struct
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
@@ -17,10 +16,8 @@ from n5zarr.errors import N5AttributesError, N5BlockError, N5UnrepresentableErro
 from n5zarr.format.block import BlockHeader, BlockMode
 from n5zarr.format.compression import Gzip, Raw
 from n5zarr.format.data_type import DataType
+from n5zarr.format.lenient_json import JSON
 from n5zarr.format.order import CTuple
-
-if TYPE_CHECKING:
-    from n5zarr.format.lenient_json import JSON
 
 REAL = Path(__file__).parents[2] / "data" / "real"
 RUST, TENSORSTORE = REAL / "aschampion+rust-n5", REAL / "google+tensorstore" / "golden"

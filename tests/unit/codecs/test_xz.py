@@ -82,10 +82,7 @@ def test_lzma_alone_is_no_xz() -> None:
 
 @pytest.mark.parametrize(
     ("payload", "compression"),
-    [
-        pytest.param(XZ + b"junk", Xz(), id="xz"),
-        pytest.param(BZIP2 + b"junk", Bzip2(), id="bzip2"),
-    ],
+    [pytest.param(XZ + b"junk", Xz(), id="xz"), pytest.param(BZIP2 + b"junk", Bzip2(), id="bzip2")],
 )
 def test_junk_is_no_second_stream(payload: bytes, compression: Compression) -> None:
     with pytest.raises(N5BlockError):

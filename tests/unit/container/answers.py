@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from n5zarr.container.container import Container
 from n5zarr.container.options import ViewOptions
@@ -18,15 +18,14 @@ from n5zarr.storage.requests import (
     Put,
     Remove,
     RemoveTree,
+    Request,
     Stamp,
+    Steps,
     Update,
     Warn,
     Work,
     drive,
 )
-
-if TYPE_CHECKING:
-    from n5zarr.storage.requests import Request, Steps
 
 # block (1, 0) of dimensions (5, 3) in blocks of (3, 2), by the specification: mode 0, two
 # dimensions, 2 x 2 elements, big-endian

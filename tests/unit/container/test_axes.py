@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,6 +12,8 @@ from numcodecs.vlen import VLenUTF8
 
 from n5zarr.container import axes, coords_view
 from n5zarr.container.axes import (
+    GroupLayout,
+    Placed,
     placed_by_shape,
     positions,
     read_layout,
@@ -23,9 +25,6 @@ from n5zarr.conventions.model import Axis, SetupView
 from n5zarr.format.attributes import GroupAttributes
 from n5zarr.zarr_view.dataset_view import DatasetView
 from tests.unit.container.answers import DATASET, FULL_BLOCK, Answers, presented
-
-if TYPE_CHECKING:
-    from n5zarr.container.axes import GroupLayout, Placed
 
 JSON_OBJECT = dict[str, Any]
 

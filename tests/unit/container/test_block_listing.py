@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import tracemalloc
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Sequence
+from typing import Any
 
+import numpy as np
 import pytest
 
 from n5zarr.container.block_listing import (
@@ -15,11 +17,6 @@ from n5zarr.container.block_listing import (
 )
 from n5zarr.format.order import N5Tuple
 from n5zarr.storage.requests import Entry, KeysBelow, drive
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    import numpy as np
 
 
 def listed(grid: tuple[int, ...], entries: Callable[[str], Sequence[Entry]]) -> np.ndarray:
@@ -39,8 +36,7 @@ def test_blocks_are_sorted_by_number_and_other_names_left_out(is_dir: bool | Non
         "em/10": ["128", "x", "0", "129"],
     }
     found = listed(
-        (300, 129),
-        lambda path: [Entry(n, is_dir and path == "em") for n in tree.get(path, ())],
+        (300, 129), lambda path: [Entry(n, is_dir and path == "em") for n in tree.get(path, ())]
     )
     assert found.tolist() == [[9, 2], [9, 128], [10, 0], [10, 128]]
     assert listed((), lambda _: [Entry("x", None)]).shape == (0, 0)

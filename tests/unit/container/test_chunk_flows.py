@@ -7,20 +7,16 @@ import gzip
 import json
 import struct
 import zlib
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
 
+from n5zarr.container.container import Container
 from n5zarr.errors import N5BlockError, N5Error, N5UnrepresentableError, N5UnsupportedError
-from n5zarr.storage.requests import Get, Put, Remove, Stamp, Update, Work
+from n5zarr.storage.requests import Get, Put, Remove, Request, Stamp, Update, Work
 from tests.unit.container.answers import DATASET, EDGE_BLOCK, FULL_BLOCK, Answers, presented
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from n5zarr.container.container import Container
-    from n5zarr.storage.requests import Request
 
 HEADER, ELEMENTS = FULL_BLOCK[:12], FULL_BLOCK[12:]
 # a shard of Java N5 4: two blocks, then big-endian offsets and lengths, without a checksum

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
 
+from n5zarr.container.container import Container
 from n5zarr.container.coords_view import CoordsView
 from n5zarr.container.options import ViewOptions
 from n5zarr.errors import (
@@ -18,19 +18,9 @@ from n5zarr.errors import (
     N5Warning,
 )
 from n5zarr.format.attributes import GroupAttributes
-from n5zarr.storage.requests import Get, List, Update, Work
+from n5zarr.storage.requests import Get, List, Request, Steps, Update, Work
 from n5zarr.zarr_view.dataset_view import DatasetView
-from tests.unit.container.answers import (
-    DATASET,
-    EDGE_BLOCK,
-    FULL_BLOCK,
-    Answers,
-    presented,
-)
-
-if TYPE_CHECKING:
-    from n5zarr.container.container import Container
-    from n5zarr.storage.requests import Request, Steps
+from tests.unit.container.answers import DATASET, EDGE_BLOCK, FULL_BLOCK, Answers, presented
 
 
 @pytest.fixture

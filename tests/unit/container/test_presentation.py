@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from n5zarr.container import hierarchy
+from n5zarr.container.container import Container
 from n5zarr.container.formats import in_format
 from n5zarr.container.memory import Memory
 from n5zarr.container.node_names import Broken, ReplacedError, names_of_nodes
@@ -16,14 +17,10 @@ from n5zarr.container.nodes import Nodes
 from n5zarr.container.options import ViewOptions
 from n5zarr.errors import N5AttributesError, N5Error, N5FormatError, N5UnsupportedError
 from n5zarr.format.attributes import GroupAttributes
-from n5zarr.storage.requests import Entry, Get, List, Stamp
+from n5zarr.storage.requests import Entry, Get, List, Request, Stamp
 from n5zarr.zarr_view.dataset_view import DatasetView
 from n5zarr.zarr_view.keys import ChunkNames, MetadataKey
 from tests.unit.container.answers import DATASET, FULL_BLOCK, Answers, presented
-
-if TYPE_CHECKING:
-    from n5zarr.container.container import Container
-    from n5zarr.storage.requests import Request
 
 OF_2: dict[str, Any] = {"zarr": {"zarr_format": 2}}
 OF_3: dict[str, Any] = {"zarr": {"zarr_format": 3}}

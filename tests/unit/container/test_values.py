@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pytest
@@ -52,14 +52,11 @@ from n5zarr.format.attributes import DatasetAttributes, parse_attributes
 from n5zarr.format.compression import Gzip
 from n5zarr.format.data_type import DataType
 from n5zarr.format.order import N5Tuple
-from n5zarr.storage.requests import Ends, Entry, KeysBelow, List, Remove, Update
+from n5zarr.storage.requests import Ends, Entry, KeysBelow, List, Remove, Request, Update
 from n5zarr.zarr_view.dataset_view import DatasetView
 from n5zarr.zarr_view.element import Element
 from n5zarr.zarr_view.record import Record
 from tests.unit.container.answers import DATASET, EDGE_BLOCK, FULL_BLOCK, Answers, presented
-
-if TYPE_CHECKING:
-    from n5zarr.storage.requests import Request
 
 JSON_OBJECT = dict[str, Any]
 

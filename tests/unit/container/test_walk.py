@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Sequence
 
 import pytest
 
@@ -11,16 +11,10 @@ from n5zarr.container.memory import Memory
 from n5zarr.container.node_names import Broken
 from n5zarr.container.nodes import Nodes
 from n5zarr.container.options import ViewOptions
-from n5zarr.container.walk import Selection, Unreadable, Walk
+from n5zarr.container.walk import Selection, Unreadable, Walk, WalkNode
 from n5zarr.format.attributes import GroupAttributes
-from n5zarr.storage.requests import Entry, Get, List
+from n5zarr.storage.requests import Entry, Get, List, Request, Steps
 from n5zarr.zarr_view.dataset_view import DatasetView
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from n5zarr.container.walk import WalkNode
-    from n5zarr.storage.requests import Request, Steps
 
 DATASET = b'{"dataType":"uint8","compression":{"type":"raw"},"blockSize":[2],"dimensions":[3]}'
 ROOT = GroupAttributes(attributes={})

@@ -3,24 +3,20 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import Any
 
 import pytest
 
+from n5zarr.container.container import Container
 from n5zarr.container.updates import make_root, parse_document, remove_document, update_attributes
 from n5zarr.errors import N5Error, N5UnrepresentableError
 from n5zarr.format.attributes import GroupAttributes
-from n5zarr.storage.requests import Ends, Remove, Update
+from n5zarr.format.lenient_json import JSON
+from n5zarr.storage.requests import Ends, Remove, Request, Update
 from n5zarr.zarr_view.dataset_view import DatasetView
 from n5zarr.zarr_view.keys import MetadataKey
 from tests.unit.container.answers import DATASET, EDGE_BLOCK, Answers, presented
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from n5zarr.container.container import Container
-    from n5zarr.format.lenient_json import JSON
-    from n5zarr.storage.requests import Request
 
 # Zarr v3 and v2, "Array metadata": the array of DATASET
 ARRAY: dict[str, Any] = {

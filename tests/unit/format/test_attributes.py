@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
@@ -21,11 +20,8 @@ from n5zarr.format.attributes import (
 )
 from n5zarr.format.compression import Bzip2, Gzip, Raw, Xz
 from n5zarr.format.data_type import DataType
-from n5zarr.format.lenient_json import parse_json
+from n5zarr.format.lenient_json import JSON, parse_json
 from n5zarr.format.order import N5Tuple
-
-if TYPE_CHECKING:
-    from n5zarr.format.lenient_json import JSON
 
 DATA = Path(__file__).parents[2] / "data"
 # numpy's, of which zarr-python 2 read nothing back, and one that is not the same everywhere
@@ -71,11 +67,7 @@ def test_a_document_of_java_is_read() -> None:
     list(itertools.product([False, True], repeat=5)),
 )
 def test_a_dataset_needs_dimensions_data_type_and_a_compression(
-    dimensions: bool,
-    data_type: bool,
-    block_size: bool,
-    compression: bool,
-    compression_type: bool,
+    dimensions: bool, data_type: bool, block_size: bool, compression: bool, compression_type: bool
 ) -> None:
     document: dict[str, JSON] = {"user": 1}
     document |= {"dimensions": [5, 7]} if dimensions else {}
@@ -307,13 +299,7 @@ def test_label_multisets_are_bytes_with_a_flag(data_type: str, value: JSON, expe
 
 @pytest.mark.parametrize(
     ("factors", "expected"),
-    [
-        ([[1, 1, 1], [2, 2, 2]], True),
-        ([2, 2, 2], False),
-        ([], False),
-        (None, False),
-        ("x", False),
-    ],
+    [([[1, 1, 1], [2, 2, 2]], True), ([2, 2, 2], False), ([], False), (None, False), ("x", False)],
 )
 def test_only_lists_of_factors_make_a_dataset_suspect(factors: JSON, expected: bool) -> None:
     assert dataset(downsamplingFactors=factors).may_be_group is expected

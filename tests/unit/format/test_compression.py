@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
 
 from n5zarr.errors import N5AttributesError
@@ -22,9 +20,7 @@ from n5zarr.format.compression import (
     compression_to_json,
     parse_compression,
 )
-
-if TYPE_CHECKING:
-    from n5zarr.format.lenient_json import JSON
+from n5zarr.format.lenient_json import JSON
 
 JAVA_BLOSC: dict[str, JSON] = {
     "type": "blosc", "clevel": 6, "blocksize": 0, "typesize": 1, "cname": "blosclz", "nthreads": 1,

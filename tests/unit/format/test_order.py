@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
 
 import pytest
 
-from n5zarr.format.order import from_presented, present, to_c, to_n5, transposition
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from n5zarr.format.order import AxisOrder
+from n5zarr.format.order import AxisOrder, from_presented, present, to_c, to_n5, transposition
 
 
 def test_c_order_is_n5_order_reversed() -> None:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import os
+from collections.abc import Callable
 from contextvars import copy_context
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from obstore.store import S3Store
@@ -17,9 +18,6 @@ from n5zarr.storage.asking_once import answers, asking_once
 from n5zarr.storage.requests import Get, List, Put, Remove, Request
 from n5zarr.storage.services import service_of
 from n5zarr.storage.zarr_store import ZarrStorage
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 DOCUMENT = "g/attributes.json"
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 from zarr.buffer import cpu
@@ -11,9 +11,6 @@ from zarr.buffer import cpu
 from n5zarr.storage.confined import ConfinedStore
 from n5zarr.storage.local import LocalFiles
 from n5zarr.storage.requests import Ends, Exists, list_each, read_key
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 @pytest.mark.parametrize(

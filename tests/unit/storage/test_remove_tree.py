@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import errno
 import shutil
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from n5zarr.storage.removing import remove_tree
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ import os
 import pickle
 import threading
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 from uuid import uuid4
 
 import pytest
@@ -20,6 +20,7 @@ from n5zarr._zarr import sync
 from n5zarr.errors import N5Error, N5UnrepresentableError, N5UnsupportedError
 from n5zarr.storage import locks
 from n5zarr.storage.cache import CacheOptions
+from n5zarr.storage.interface import Storage
 from n5zarr.storage.local import LocalFiles
 from n5zarr.storage.opening import open_storage
 from n5zarr.storage.place import place_of
@@ -33,6 +34,7 @@ from n5zarr.storage.requests import (
     Put,
     Remove,
     RemoveTree,
+    Request,
     Stamp,
     Steps,
     Update,
@@ -45,10 +47,6 @@ from n5zarr.storage.requests import (
 )
 from n5zarr.storage.zarr_store import ZarrStorage
 from tests.waiting import let_others_run
-
-if TYPE_CHECKING:
-    from n5zarr.storage.interface import Storage
-    from n5zarr.storage.requests import Request
 
 
 class Ask(Protocol):

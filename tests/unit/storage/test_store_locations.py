@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import obstore.store
 import pytest
 import xarray as xr
 import zarr
+from zarr.abc.store import Store
 from zarr.experimental.cache_store import CacheStore
 from zarr.storage import (
     FsspecStore,
@@ -24,12 +27,6 @@ import n5zarr
 from n5zarr import CacheOptions, N5Store
 from n5zarr.errors import N5UnrepresentableError
 from n5zarr.storage.store_locations import places_behind
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-
-    from zarr.abc.store import Store
 
 
 @pytest.mark.parametrize("cache", ["simplecache", "filecache", "blockcache"])

@@ -9,8 +9,10 @@ import os
 import pickle
 import threading
 import time
+from collections.abc import Iterator
+from pathlib import Path
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from obstore.store import MemoryStore as ObjectsInMemory
@@ -49,10 +51,6 @@ from n5zarr.storage.services import changed, service_of
 from n5zarr.storage.threads import NoThreadError, Pool, run_each
 from n5zarr.storage.zarr_store import ZarrStorage
 from tests.unit.storage.posix import posix
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 run: Any = asyncio.run
 DATA = b"0123456789"

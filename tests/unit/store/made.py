@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import json
 import struct
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
 
 import numpy as np
+from zarr.abc.store import Store
 from zarr.buffer import cpu
 from zarr.storage import MemoryStore
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from pathlib import Path
-
-    from zarr.abc.store import Store
 
 ROOT = b'{"n5":"4.0.0"}'
 

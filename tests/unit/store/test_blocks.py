@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import struct
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -22,9 +23,6 @@ from n5zarr.store.blocks import read_block, write_block
 from n5zarr.store.shown_store import ShownStore
 from tests.shards import write_shards
 from tests.unit.store.made import EDGE, FULL, ROOT, block, document, memory, on_disk, values_of
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 write: Any = write_block
 

@@ -6,8 +6,10 @@ import errno
 import os
 import pickle
 import sys
+from collections.abc import Callable
 from contextlib import nullcontext
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -18,13 +20,8 @@ from zarr.storage import LocalStore, MemoryStore
 import n5zarr
 from n5zarr import N5Store
 from n5zarr.errors import N5UnrepresentableError
+from n5zarr.storage.interface import Durability
 from tests.contract.test_kernel import python_only
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-
-    from n5zarr.storage.interface import Durability
 
 DURABILITIES: list[Durability] = ["atomic", "durable", "overwrite"]
 SHAPE, CHUNKS = (5, 7, 11), (3, 5, 7)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import os
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 import zarr
@@ -30,9 +31,6 @@ from n5zarr.store.location import (
 from n5zarr.store.url_adapter import N5UrlAdapter
 from tests.unit.store.made import SIMPLE, memory, on_disk
 from tests.unit.store.test_blocks import Shown
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 BUCKET = "s3://bucket/a.n5"
 

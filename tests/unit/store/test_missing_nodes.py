@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -19,9 +20,6 @@ from n5zarr.store.missing_nodes import (
     selected_nodes,
 )
 from tests.unit.store.made import ROOT, document, memory, on_disk
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 DEEP = {
     "attributes.json": ROOT,

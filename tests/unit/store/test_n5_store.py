@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import json
 import pickle
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import fsspec
 import pytest
@@ -21,10 +23,6 @@ from n5zarr.errors import N5Error, N5UnrepresentableError, N5UnsupportedError
 from n5zarr.store.shown_store import check_stored
 from tests.unit.store.made import EDGE, FULL, SIMPLE, block, document, memory, on_disk, values_of
 from tests.unit.store.test_blocks import Shown
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 run: Any = asyncio.run
 KEY = "g/a/c/1/2"  # of the block 2/1

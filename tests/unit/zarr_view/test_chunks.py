@@ -5,13 +5,14 @@ from __future__ import annotations
 import gzip
 import importlib
 import lzma
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pytest
 
 from n5zarr.errors import N5BlockError, N5UnsupportedError
 from n5zarr.format.attributes import DatasetAttributes, parse_attributes
+from n5zarr.format.lenient_json import JSON
 from n5zarr.format.order import N5Tuple
 from n5zarr.zarr_view.chunks import (
     chunk_slice,
@@ -23,9 +24,6 @@ from n5zarr.zarr_view.chunks import (
 )
 from n5zarr.zarr_view.dataset_view import DatasetView
 from n5zarr.zarr_view.element import Element
-
-if TYPE_CHECKING:
-    from n5zarr.format.lenient_json import JSON
 
 # none of these has types
 numcodecs: Any = importlib.import_module("numcodecs")

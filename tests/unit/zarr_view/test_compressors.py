@@ -3,24 +3,21 @@
 from __future__ import annotations
 
 import importlib
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 import zarr.codecs
 from zarr.codecs import numcodecs as zarr_numcodecs
 
 from n5zarr.codecs.compress import codec_of, within_zarr_limits
-from n5zarr.format.compression import Blosc, Bzip2, Gzip, Jpeg, Lz4, Raw, Xz, Zstd
+from n5zarr.format.compression import Blosc, Bzip2, Compression, Gzip, Jpeg, Lz4, Raw, Xz, Zstd
+from n5zarr.format.lenient_json import JSON
 from n5zarr.zarr_view.compressors import (
     is_portable,
     numcodecs_compressor,
     same_codecs,
     zarr_compressors,
 )
-
-if TYPE_CHECKING:
-    from n5zarr.format.compression import Compression
-    from n5zarr.format.lenient_json import JSON
 
 # none of these has types
 numcodecs: Any = importlib.import_module("numcodecs")
@@ -59,10 +56,7 @@ def test_zstd_of_v2_has_no_checksum() -> None:
         pytest.param(Bzip2(block_size=7), "BZ2", {"level": 7}, id="bzip2"),
         pytest.param(Lz4(), "LZ4", {"acceleration": 1}, id="lz4"),
         pytest.param(
-            Xz(preset=3),
-            "LZMA",
-            {"preset": 3, "format": 1, "check": -1, "filters": None},
-            id="xz",
+            Xz(preset=3), "LZMA", {"preset": 3, "format": 1, "check": -1, "filters": None}, id="xz"
         ),
     ],
 )

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pytest
 
 from n5zarr.errors import N5UnsupportedError
 from n5zarr.format.attributes import DatasetAttributes, parse_attributes
+from n5zarr.format.lenient_json import JSON
 from n5zarr.zarr_view.dataset_view import DatasetView
 from n5zarr.zarr_view.element import Content, Element
 from n5zarr.zarr_view.record import Record
-
-if TYPE_CHECKING:
-    from n5zarr.format.lenient_json import JSON
 
 GZIP: JSON = {"type": "gzip", "useZlib": False, "level": 6}
 

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 import pytest
 
 from n5zarr.errors import N5UnrepresentableError
+from n5zarr.format.lenient_json import JSON
 from n5zarr.zarr_view.element import Element
-
-if TYPE_CHECKING:
-    from n5zarr.format.lenient_json import JSON
 
 FIELDS = np.dtype([("a", "<i4"), ("b", "u1")])
 

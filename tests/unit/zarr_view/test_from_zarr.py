@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pytest
 
 from n5zarr.errors import N5UnrepresentableError, N5UnsupportedError
 from n5zarr.format.compression import Blosc, Bzip2, Compression, Gzip, Lz4, Raw, Xz, Zstd
+from n5zarr.format.lenient_json import JSON
 from n5zarr.zarr_view.element import Element
 from n5zarr.zarr_view.from_zarr import (
     check_v3,
@@ -18,9 +19,6 @@ from n5zarr.zarr_view.from_zarr import (
     nearest_v3,
     plain_dataset,
 )
-
-if TYPE_CHECKING:
-    from n5zarr.format.lenient_json import JSON
 
 UINT16 = Element(dtype=np.dtype("u2"))
 COMPLEX = Element(dtype=np.dtype("c8"))

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
 
 from n5zarr.errors import N5UnrepresentableError
-from n5zarr.zarr_view.keys import DEFAULT_NAMES, ChunkKey, ChunkNames, MetadataKey, parse_key
-
-if TYPE_CHECKING:
-    from n5zarr.format.lenient_json import JSON
-    from n5zarr.zarr_view.keys import ZarrFormat
+from n5zarr.format.lenient_json import JSON
+from n5zarr.zarr_view.keys import (
+    DEFAULT_NAMES,
+    ChunkKey,
+    ChunkNames,
+    MetadataKey,
+    ZarrFormat,
+    parse_key,
+)
 
 
 @pytest.mark.parametrize(

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import json
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pytest
 
 from n5zarr.errors import N5AttributesError, N5Error
 from n5zarr.format.compression import Gzip
-from n5zarr.format.order import N5Tuple
+from n5zarr.format.lenient_json import JSON
+from n5zarr.format.order import AxisOrder, N5Tuple
 from n5zarr.zarr_view.change import (
     Change,
     NewArray,
@@ -26,10 +27,6 @@ from n5zarr.zarr_view.element import Element
 from n5zarr.zarr_view.from_zarr import Members
 from n5zarr.zarr_view.merge import changed, names_n5
 from n5zarr.zarr_view.record import Record
-
-if TYPE_CHECKING:
-    from n5zarr.format.lenient_json import JSON
-    from n5zarr.format.order import AxisOrder
 
 # the keys in Java's order
 DATASET = (

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
 
 import pytest
 
 from n5zarr.errors import N5AttributesError
+from n5zarr.format.lenient_json import JSON
 from n5zarr.format.raw_json import json_pointers
 from n5zarr.zarr_view.record import Record, restore_attributes
-
-if TYPE_CHECKING:
-    from n5zarr.format.lenient_json import JSON
 
 
 @pytest.mark.parametrize(
