@@ -45,21 +45,21 @@ def test_the_sample_of_the_library_is_read() -> None:
     assert labels.tolist() == [7, 7, 9]
 
 
-@pytest.mark.parametrize(
-    ("entries", "expected"),
-    [
-        pytest.param([(5, 1)], 5, id="one"),
-        pytest.param([(5, 1), (6, 2)], 6, id="the-most-frequent"),
-        pytest.param([(6, 2), (5, 2)], 5, id="the-lowest-of-equally-frequent"),
-        pytest.param([(5, 2), (6, 2)], 5, id="the-lowest-in-either-order"),
-        pytest.param([], 0, id="background-for-none"),
-        pytest.param([(0, 9), (5, 1)], 0, id="background"),
-        pytest.param([(-1, 1)], MAX - 1, id="transparent"),
-        pytest.param([(-2, 3), (5, 1)], MAX - 2, id="invalid"),
-        pytest.param([(5, 2), (-1, 2)], MAX - 1, id="compared-as-signed"),
-        pytest.param([(2**40, 2**31 - 1), (1, 1)], 2**40, id="large"),
-    ],
-)
+MOST_FREQUENT: dict[str, tuple[list[tuple[int, int]], int]] = {
+    "one": ([(5, 1)], 5),
+    "the-most-frequent": ([(5, 1), (6, 2)], 6),
+    "the-lowest-of-equally-frequent": ([(6, 2), (5, 2)], 5),
+    "the-lowest-in-either-order": ([(5, 2), (6, 2)], 5),
+    "background-for-none": ([], 0),
+    "background": ([(0, 9), (5, 1)], 0),
+    "transparent": ([(-1, 1)], MAX - 1),
+    "invalid": ([(-2, 3), (5, 1)], MAX - 2),
+    "compared-as-signed": ([(5, 2), (-1, 2)], MAX - 1),
+    "large": ([(2**40, 2**31 - 1), (1, 1)], 2**40),
+}
+
+
+@pytest.mark.parametrize(("entries", "expected"), MOST_FREQUENT.values(), ids=MOST_FREQUENT)
 def test_the_most_frequent_label_is_shown(entries: list[tuple[int, int]], expected: int) -> None:
     assert arg_max_labels(multiset([entries]), 1).tolist() == [expected]
     assert arg_max_labels(multiset([[(3, 1)], entries, []]), 3).tolist() == [3, expected, 0]
@@ -93,12 +93,15 @@ def test_blocks_of_the_library_are_read(block: dict[str, Any]) -> None:
     assert arg_max_labels(payload, len(expected)).tolist() == expected
 
 
-def test_a_block_has_the_shape_of_its_header() -> None:
+def block_of(payload: bytes, *shape: int) -> memoryview:
     header = BlockHeader(
-        mode=BlockMode.VARLENGTH, block_shape=N5Tuple((3, 1)), n_elements=len(SAMPLE)
+        mode=BlockMode.VARLENGTH, block_shape=N5Tuple(shape), n_elements=len(payload)
     )
-    labels = decode_labels(memoryview(header.to_bytes() + SAMPLE), 2, Raw())
-    assert labels.tolist() == [[7, 7, 9]]
+    return memoryview(header.to_bytes() + payload)
+
+
+def test_a_block_has_the_shape_of_its_header() -> None:
+    assert decode_labels(block_of(SAMPLE, 3, 1), 2, Raw()).tolist() == [[7, 7, 9]]
 
 
 def test_a_payload_cut_anywhere_is_an_error() -> None:
@@ -108,31 +111,25 @@ def test_a_payload_cut_anywhere_is_an_error() -> None:
         assert caught.value.kind == "payload"
 
 
-@pytest.mark.parametrize(
-    ("payload", "message"),
-    [
-        pytest.param(b"", "expected a label multiset, got 0 bytes", id="empty"),
-        pytest.param(
-            b"\xff" * 4 + SAMPLE[4:], "label multisets of 3 voxels", id="negative-arg-max"
-        ),
-        pytest.param(b"\0\0\0\2" + SAMPLE[4:], "label multisets of 3 voxels", id="other-arg-max"),
-        pytest.param(SAMPLE[:4] + b"\xff" * 4 + SAMPLE[8:], "list offsets within", id="negative"),
-        pytest.param(SAMPLE[:4] + b"\0\0\0\x2c" + SAMPLE[8:], "list offsets within", id="too-far"),
-        pytest.param(SAMPLE[:16] + b"\xff" * 4 + SAMPLE[20:], "label lists within", id="minus-one"),
-        pytest.param(
-            SAMPLE[:16] + b"\xff\xff\xff\x7f" + SAMPLE[20:], "label lists within", id="too-many"
-        ),
-    ],
-)
-def test_lists_that_leave_the_payload_are_an_error(payload: bytes, message: str) -> None:
+DAMAGED = {
+    "empty": (b"", 3, "expected a label multiset, got 0 bytes"),
+    "negative-arg-max": (b"\xff" * 4 + SAMPLE[4:], 3, "label multisets of 3 voxels"),
+    "other-arg-max": (b"\0\0\0\2" + SAMPLE[4:], 3, "label multisets of 3 voxels"),
+    "negative": (SAMPLE[:4] + b"\xff" * 4 + SAMPLE[8:], 3, "list offsets within"),
+    "too-far": (SAMPLE[:4] + b"\0\0\0\x2c" + SAMPLE[8:], 3, "list offsets within"),
+    "minus-one": (SAMPLE[:16] + b"\xff" * 4 + SAMPLE[20:], 3, "label lists within"),
+    "too-many": (SAMPLE[:16] + b"\xff\xff\xff\x7f" + SAMPLE[20:], 3, "label lists within"),
+    "more-voxels": (SAMPLE, 1000, "label multisets of 1000 voxels"),
+}
+
+
+@pytest.mark.parametrize(("payload", "n_voxels", "message"), DAMAGED.values(), ids=DAMAGED)
+def test_lists_that_leave_the_payload_are_an_error(
+    payload: bytes, n_voxels: int, message: str
+) -> None:
     with pytest.raises(N5BlockError, match=message) as caught:
-        arg_max_labels(payload, 3)
+        arg_max_labels(payload, n_voxels)
     assert caught.value.kind == "payload"
-
-
-def test_more_voxels_than_the_payload_has_are_an_error() -> None:
-    with pytest.raises(N5BlockError, match="label multisets of 1000 voxels"):
-        arg_max_labels(SAMPLE, 1000)
 
 
 def test_lists_that_overlap_are_an_error() -> None:
@@ -143,13 +140,6 @@ def test_lists_that_overlap_are_an_error() -> None:
     with pytest.raises(N5BlockError) as caught:
         arg_max_labels(bytes(4) + offsets + lists, n_voxels)
     assert caught.value.kind == "payload"
-
-
-def block_of(payload: bytes, *shape: int) -> memoryview:
-    header = BlockHeader(
-        mode=BlockMode.VARLENGTH, block_shape=N5Tuple(shape), n_elements=len(payload)
-    )
-    return memoryview(header.to_bytes() + payload)
 
 
 @pytest.mark.parametrize("arg_max", [None, [1, 2, 3, 4, 5, 6]], ids=["newer", "older"])

@@ -155,24 +155,22 @@ def test_a_part_is_replaced() -> None:
     assert voxels_of(found) == expected
 
 
-@pytest.mark.parametrize(
-    ("arrays", "message"),
-    [
-        pytest.param(([[1]], [0, 1], [7], [1]), "lists: expected numbers from 0 to 0", id="list"),
-        pytest.param(([[-1]], [0, 1], [7], [1]), "lists: expected numbers from 0", id="below-0"),
-        pytest.param(([0], [0, 2, 1], [7], [1]), "offsets: expected numbers that", id="overlap"),
-        pytest.param(([0], [1, 2], [7, 8], [1, 1]), "offsets: expected numbers", id="gap"),
-        pytest.param(([0], [], [], []), "offsets: expected numbers that ascend", id="no-offset"),
-        pytest.param(([0], [0, 2], [7], [1]), "expected 2 entries", id="outside"),
-        pytest.param(([0], [0, 1], [7], [1, 2]), "expected 1 entries", id="other-counts"),
-        pytest.param(([0], [0, 1], [7], [-1]), "counts: .* got -1 to -1", id="negative"),
-        pytest.param(([0], [0, 1], [7], [2**31]), "counts: .*2147483648", id="too-large"),
-        pytest.param(([0], [0, 1], [7.5], [1]), "labels: expected integers", id="fraction"),
-        pytest.param(
-            ([0], [0, 1], [7], np.array([2**63], "u8")), "counts: expected numbers up", id="wraps"
-        ),
-    ],
-)
+MISFITS: dict[str, tuple[Any, str]] = {
+    "list": (([[1]], [0, 1], [7], [1]), "lists: expected numbers from 0 to 0"),
+    "below-0": (([[-1]], [0, 1], [7], [1]), "lists: expected numbers from 0"),
+    "overlap": (([0], [0, 2, 1], [7], [1]), "offsets: expected numbers that"),
+    "gap": (([0], [1, 2], [7, 8], [1, 1]), "offsets: expected numbers"),
+    "no-offset": (([0], [], [], []), "offsets: expected numbers that ascend"),
+    "outside": (([0], [0, 2], [7], [1]), "expected 2 entries"),
+    "other-counts": (([0], [0, 1], [7], [1, 2]), "expected 1 entries"),
+    "negative": (([0], [0, 1], [7], [-1]), "counts: .* got -1 to -1"),
+    "too-large": (([0], [0, 1], [7], [2**31]), "counts: .*2147483648"),
+    "fraction": (([0], [0, 1], [7.5], [1]), "labels: expected integers"),
+    "wraps": (([0], [0, 1], [7], np.array([2**63], "u8")), "counts: expected numbers up"),
+}
+
+
+@pytest.mark.parametrize(("arrays", "message"), MISFITS.values(), ids=MISFITS)
 def test_arrays_that_do_not_fit_together_are_an_error(arrays: Any, message: str) -> None:
     with pytest.raises(N5UnrepresentableError, match=message) as caught:
         LabelMultisets(*arrays)

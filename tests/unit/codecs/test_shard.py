@@ -20,7 +20,6 @@ from n5zarr.codecs.shard import (
     is_likely,
     stored_shard,
 )
-from n5zarr.errors import N5BlockError
 from n5zarr.format.compression import Gzip, Raw, parse_compression
 from n5zarr.format.data_type import DataType
 from tests.shards import join
@@ -153,13 +152,6 @@ def test_a_block_to_be_replaced_costs_two_short_reads() -> None:
 
     check_not_sharded(len(block), read, DataType.UINT16, Gzip())
     assert reads == [(0, 8), (len(block) - LAST, LAST)]
-
-
-def test_the_error_names_the_place() -> None:
-    data = join([CHUNK])
-    with pytest.raises(N5BlockError, match=r"^a: block 0: .* with 1 chunk,") as err:
-        check_not_sharded(*in_memory(data), DataType.UINT16, Raw(), lambda: "a: block 0")
-    assert err.value.kind == "shard"
 
 
 @pytest.mark.parametrize("size", [64, 128])

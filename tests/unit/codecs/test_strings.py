@@ -38,16 +38,9 @@ def test_the_sample_of_java_is_read() -> None:
     assert (array.dtype, array.shape, array.tolist()) == (np.dtype(object), (4,), WORDS)
 
 
-@pytest.mark.parametrize(
-    "array",
-    [
-        pytest.param(np.array(WORDS, object), id="object"),
-        pytest.param(np.array(WORDS), id="str"),
-        pytest.param(np.array(WORDS, np.dtypes.StringDType()), id="StringDType"),
-    ],
-)
-def test_the_sample_of_java_is_written(array: np.ndarray) -> None:
-    assert encode_block(array, compression=RAW) == SAMPLE
+@pytest.mark.parametrize("dtype", [object, str, np.dtypes.StringDType()])
+def test_the_sample_of_java_is_written(dtype: Any) -> None:
+    assert encode_block(np.array(WORDS, dtype), compression=RAW) == SAMPLE
 
 
 def test_the_first_axis_of_n5_order_is_fastest() -> None:
@@ -56,20 +49,20 @@ def test_the_first_axis_of_n5_order_is_fastest() -> None:
     assert block[16:] == b"p\0q\0s\0tt\0\0u\0"
 
 
-@pytest.mark.parametrize(
-    ("payload", "n_strings", "expected"),
-    [
-        pytest.param(b"a\0bb\0\0", 3, ["a", "bb", ""], id="plain"),
-        pytest.param(b"a\0bb", 2, ["a", "bb"], id="last-nul-missing"),
-        pytest.param(b"a\0", 3, ["a", "", ""], id="padded"),
-        pytest.param(b"\0\0\0", 3, ["", "", ""], id="all-empty"),
-        pytest.param(b"", 2, ["", ""], id="no-bytes"),
-        pytest.param(b"\xff\0ok\0", 2, ["\ufffd", "ok"], id="invalid-utf-8"),
-        pytest.param(b"\0a\0", 2, ["", "a"], id="empty-first"),
-    ],
-)
-def test_a_payload_is_split_at_nul(payload: bytes, n_strings: int, expected: list[str]) -> None:
-    assert split_strings(payload, n_strings) == expected
+SPLIT = {
+    "plain": (b"a\0bb\0\0", ["a", "bb", ""]),
+    "last-nul-missing": (b"a\0bb", ["a", "bb"]),
+    "padded": (b"a\0", ["a", "", ""]),
+    "all-empty": (b"\0\0\0", ["", "", ""]),
+    "no-bytes": (b"", ["", ""]),
+    "invalid-utf-8": (b"\xff\0ok\0", ["\ufffd", "ok"]),
+    "empty-first": (b"\0a\0", ["", "a"]),
+}
+
+
+@pytest.mark.parametrize(("payload", "expected"), SPLIT.values(), ids=SPLIT)
+def test_a_payload_is_split_at_nul(payload: bytes, expected: list[str]) -> None:
+    assert split_strings(payload, len(expected)) == expected
 
 
 def test_more_strings_than_the_block_holds_are_an_error() -> None:
@@ -92,12 +85,8 @@ def test_a_nul_inside_a_string_survives(string: str) -> None:
 
 @pytest.mark.parametrize(
     "header",
-    [
-        pytest.param("0000 0001 00000004", id="mode-0-of-n5-3"),
-        pytest.param("0001 0001 00000004 00000003", id="count-too-low"),
-        pytest.param("0001 0001 00000004 00000063", id="count-too-high"),
-        pytest.param("0001 0001 00000004 00000000", id="count-zero"),
-    ],
+    ["0000 0001 00000004", *(f"0001 0001 00000004 000000{n}" for n in ("03", "63", "00"))],
+    ids=["mode-0-of-n5-3", "count-too-low", "count-too-high", "count-zero"],
 )
 def test_mode_and_count_do_not_matter_as_in_java(header: str) -> None:
     assert read(bytes.fromhex(header) + SAMPLE[12:]) == WORDS

@@ -31,7 +31,9 @@ from n5zarr.storage.requests import (
 # dimensions, 2 x 2 elements, big-endian
 EDGE_BLOCK = bytes.fromhex("0000 0002 00000002 00000002 000a 000b 000c 000d")
 FULL_BLOCK = bytes.fromhex("0000 0002 00000003 00000002 0001 0002 0003 0004 0005 0006")
-DATASET: dict[str, Any] = {
+type Doc = dict[str, Any]  # an object of JSON
+
+DATASET: Doc = {
     "dataType": "uint16",
     "compression": {"type": "raw"},
     "blockSize": [3, 2],
@@ -97,9 +99,9 @@ class Answers:
     def count(self, kind: type) -> int:
         return sum(isinstance(request, kind) for request in self.asked)
 
-    def document(self, path: str = "") -> dict[str, Any]:
+    def document(self, path: str = "") -> Doc:
         """Return the document of a node."""
-        found: dict[str, Any] = json.loads(self.values[f"{path}/attributes.json".lstrip("/")])
+        found: Doc = json.loads(self.values[f"{path}/attributes.json".lstrip("/")])
         return found
 
 

@@ -56,9 +56,7 @@ from n5zarr.storage.requests import Ends, Entry, KeysBelow, List, Remove, Reques
 from n5zarr.zarr_view.dataset_view import DatasetView
 from n5zarr.zarr_view.element import Element
 from n5zarr.zarr_view.record import Record
-from tests.unit.container.answers import DATASET, EDGE_BLOCK, FULL_BLOCK, Answers, presented
-
-JSON_OBJECT = dict[str, Any]
+from tests.unit.container.answers import DATASET, EDGE_BLOCK, FULL_BLOCK, Answers, Doc, presented
 
 
 def view_of(element: Element | None = None, record: Any = None, **members: Any) -> DatasetView:
@@ -148,6 +146,18 @@ def test_what_a_user_gives_is_checked(function: Any, given: Any, expected: Any) 
 
 
 @pytest.mark.parametrize(
+    ("option", "value", "known"),
+    [("codecs", "x", "'zarr', 'n5', 'portable'"), ("zarr_format", 4, "2, 3, None"),
+     ("axis_order", "c", "'C', 'F'")],
+)  # fmt: skip
+def test_an_unknown_option_is_refused_with_those_that_are_known(
+    option: str, value: Any, known: str
+) -> None:
+    with pytest.raises(N5UnrepresentableError, match=f"{option}: expected one of {known}, got"):
+        ViewOptions(**{option: value})
+
+
+@pytest.mark.parametrize(
     ("given", "expected"),
     [
         ("gzip", Gzip()),
@@ -213,7 +223,7 @@ def test_elements_of_v3(data_type: str, fill_value: Any, dtype: str, scalar: Any
          "O", b"a", ("variable_length_bytes", "YQ==")),
     ],
 )  # fmt: skip
-def test_elements_of_v2(document: JSON_OBJECT, dtype: str, scalar: Any, v3: Any) -> None:
+def test_elements_of_v2(document: Doc, dtype: str, scalar: Any, v3: Any) -> None:
     element = element_of_v2(document)
     assert element.dtype == np.dtype(dtype)
     assert element.dtype.kind in "TO" or element.dtype.isnative
@@ -334,7 +344,7 @@ PADDED = bytes.fromhex("0000 0002 00000003 00000002 000a 000b 0009 000c 000d 000
     ],
 )  # fmt: skip
 def test_blocks_at_the_old_end_are_padded_with_the_fill_value(
-    resized: tuple[int, ...], block: bytes, members: JSON_OBJECT, expected: bytes
+    resized: tuple[int, ...], block: bytes, members: Doc, expected: bytes
 ) -> None:
     is_number = "dataType" not in members
     element = Element(dtype=np.dtype("u2"), fill_value=9) if is_number else None
@@ -418,7 +428,7 @@ class Prefixed(Answers):
         return [request.take(keys[:2], sizes[:2]), request.take(keys[2:], sizes[2:])]
 
 
-STORED: JSON_OBJECT = {"a/1/0": b"12", "a/0/1": b"3", "a/0/0": b"", "a/2/0": b"", "a/x": b"12345"}
+STORED: Doc = {"a/1/0": b"12", "a/0/1": b"3", "a/0/0": b"", "a/2/0": b"", "a/x": b"12345"}
 
 
 def test_blocks_are_listed_by_their_prefix_or_by_directories() -> None:
@@ -532,6 +542,7 @@ def test_a_listed_node_is_fresh_for_two_seconds_or_while_its_stamp_stays(
     memory.keep_listed({"a": node}, {"a": 1} if stamp else {})
     now[0] += seconds
     assert (memory.take_listed("a", stamp) is node) is is_taken
+    assert memory.take_listed("a", stamp) is None  # once
     memory.keep_listed({"a": node}, {})
     memory.keep("a", node)
     memory.forget_attributes("a")
@@ -539,7 +550,7 @@ def test_a_listed_node_is_fresh_for_two_seconds_or_while_its_stamp_stays(
 
 
 @pytest.mark.parametrize("change", [{"dataType": "int16"}, {"blockSize": [2, 3]}])
-def test_a_dataset_with_other_elements_or_blocks_is_another_one(change: JSON_OBJECT) -> None:
+def test_a_dataset_with_other_elements_or_blocks_is_another_one(change: Doc) -> None:
     own = view_of().dataset
     check_still_there(own, view_of(dimensions=[9, 9]).dataset)
     with pytest.raises(N5Error, match=r"expected uint16 in blocks \(3, 2\), got ") as caught:
@@ -595,7 +606,7 @@ N5_DEFAULT = V3_ARRAY | {"codecs": [{"name": "n5_default"}]}
         ({"a/attributes.json": b"{", "a/zarr.json": V3_GROUP}, None),
     ],
 )  # fmt: skip
-def test_a_directory_is_of_n5_or_zarr(values: JSON_OBJECT, found: str | None) -> None:
+def test_a_directory_is_of_n5_or_zarr(values: Doc, found: str | None) -> None:
     answers = Answers(**values)
     entries: list[Entry] = answers.answer(List("a"))  # type: ignore[assignment]
     if found is None:
@@ -628,7 +639,7 @@ def test_a_directory_is_of_n5_or_zarr(values: JSON_OBJECT, found: str | None) ->
     ],
 )  # fmt: skip
 def test_a_node_of_zarr_may_have_a_file_of_the_name_of_n5s_document(
-    path: str, values: JSON_OBJECT, location: str, found: str | None, n_asked: int | None
+    path: str, values: Doc, location: str, found: str | None, n_asked: int | None
 ) -> None:
     answers = Answers(**values)
     data = answers.values[f"{path}/attributes.json".lstrip("/")]
@@ -658,7 +669,7 @@ def test_where_nothing_is_listed_the_documents_decide() -> None:
         ({"a/x": b""}, (False, None)), ({"a/attributes.json": {}}, (True, None)),
     ],
 )  # fmt: skip
-def test_nodes_of_any_format_are_read(values: JSON_OBJECT, expected: Any) -> None:
+def test_nodes_of_any_format_are_read(values: Doc, expected: Any) -> None:
     is_n5, foreign = Answers(**values)(read_node_of_any("a", "x"))
     assert (is_n5, foreign and foreign.kind) == expected
 
