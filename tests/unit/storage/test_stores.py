@@ -323,6 +323,7 @@ def test_storage_that_is_read_only_and_its_copies() -> None:
     objects = [ZarrStorage(ObjectStore(inner)) for inner in (one, one, two)]
     assert [objects[0].is_same_place(other) for other in objects] == [True, True, False]
     assert not objects[0].is_same_place(closed)
+    assert not closed.is_same_place(ZarrStorage(MemoryStore()))
     fsspec: Any = pytest.importorskip("fsspec")
     wrap = pytest.importorskip("fsspec.implementations.asyn_wrapper").AsyncFileSystemWrapper
     fs = wrap(fsspec.filesystem("memory"), asynchronous=True)
@@ -781,18 +782,17 @@ def test_each_plain_key_is_read_once() -> None:
         asked.append(request)
         if request == Get("bad"):
             raise ValueError("bad")
-        return len(asked)
+        return None if request == Get("none") else len(asked)
 
     part, settled = Get("k", part=(0, 1)), Get("k", settled=True)
     batches = [
-        [Get("k"), part],
-        [Get("k"), part, settled],
-        [Get("k")],
-        [Get("bad")],
-        [Get("x"), Get("k")],
-    ]
-    assert drive(each_once(flow(*batches)), answer) == [[1, 2], [1, 3, 4], [1], "bad", [6, 1]]
-    assert len(asked) == 6
+        [Get("k"), part], [Get("k"), part, settled], [Get("k")], [Get("bad"), Get("k")],
+        [Get("x"), Get("k")], [Get("none"), Exists("k")], [Get("none"), Exists("k")],
+    ]  # fmt: skip
+    assert drive(each_once(flow(*batches)), answer) == [
+        [1, 2], [1, 3, 4], [1], "bad", [6, 1], [None, 8], [None, 9],
+    ]  # fmt: skip
+    assert len(asked) == 9
 
 
 @pytest.mark.parametrize(
