@@ -185,13 +185,11 @@ def test_arrays_of_this_codec_go_into_containers(tmp_path: Path) -> None:
         ([FULL, BIG, 5], "expected one compressor"),
         ([FULL, BIG, {"name": "gzip", "configuration": {"level": 99}}], "that zarr knows"),
         ([FULL, BIG, {"name": "blosc", "configuration": {"cname": "zzz"}}], "that zarr knows"),
-        (
-            [{"name": "transpose", "configuration": {"order": [0, 1, 2]}}, BIG],
-            r"expected the order \[2, 1, 0\]",
-        ),
+        ([{"name": "transpose", "configuration": {"order": [0, 1, 2]}}, BIG],
+         r"expected the order \[2, 1, 0\]"),
         (None, "expected transpose"),
     ],
-)
+)  # fmt: skip
 def test_other_configurations_are_refused(chain: Any, message: str) -> None:
     serializer: Any = {"name": "n5_default", "configuration": {"codecs": chain}}
     with (

@@ -172,15 +172,12 @@ def test_a_compression_is_given_by_name_or_members(given: Any, expected: Gzip) -
 @pytest.mark.parametrize(
     ("given", "found", "kind"),
     [
-        (
-            {"type": "gzip", "levle": 3},
-            "members type, useZlib, level, got 'levle'.*level",
-            "option",
-        ),
+        ({"type": "gzip", "levle": 3}, "members type, useZlib, level, got 'levle'.*level",
+         "option"),
         ("jpeg", "jpeg can only be read", "compression"),
         ("odd", "odd", "compression"),
     ],
-)
+)  # fmt: skip
 def test_another_compression_is_refused(given: Any, found: str, kind: str) -> None:
     with pytest.raises(N5Error, match=found) as caught:
         check_compression(given)

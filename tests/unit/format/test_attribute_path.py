@@ -76,14 +76,10 @@ DOCUMENT: Any = {
     "foo": "bar",
     "f o o": "b a r",
     "list": [0, 1, 2, 3],
-    "nestedList": [
-        [[1, 2, 3, 4]],
-        [[10, 20, 30, 40]],
-        [[100, 200, 300, 400]],
-        [[1000, 2000, 3000, 4000]],
-    ],
+    "nestedList": [[[1, 2, 3, 4]], [[10, 20, 30, 40]], [[100, 200, 300, 400]],
+                   [[1000, 2000, 3000, 4000]]],
     "object": {"a": "aa", "b": "bb"},
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(("given", "normalized"), NORMALIZED)

@@ -39,27 +39,21 @@ JAVA_BLOSC: dict[str, JSON] = {
         pytest.param({"type": "xz", "preset": 6}, Xz(), id="xz"),
         pytest.param({"type": "lz4", "blockSize": 65536}, Lz4(), id="lz4"),
         pytest.param({"type": "lz4", "blockSize": 9}, Lz4(block_size=9), id="lz4-of-z5"),
-        pytest.param(
-            {"type": "lz4", "id": "lz4", "acceleration": 1}, Lz4(acceleration=1), id="lz4-of-zarr2"
-        ),
+        pytest.param({"type": "lz4", "id": "lz4", "acceleration": 1}, Lz4(acceleration=1),
+                     id="lz4-of-zarr2"),
         pytest.param(JAVA_BLOSC, Blosc(), id="blosc"),
-        pytest.param(
-            {"type": "blosc", "cname": "zstd", "clevel": 9, "shuffle": 2, "blocksize": 4096},
-            Blosc(cname="zstd", clevel=9, shuffle=2, block_size=4096),
-            id="blosc-of-tensorstore",
-        ),
+        pytest.param({"type": "blosc", "cname": "zstd", "clevel": 9, "shuffle": 2,
+                      "blocksize": 4096}, Blosc(cname="zstd", clevel=9, shuffle=2, block_size=4096),
+                     id="blosc-of-tensorstore"),
         pytest.param({"type": "blosc", "shuffle": -1}, Blosc(shuffle=-1), id="blosc-automatic"),
         pytest.param({"type": "zstd", "level": 3}, Zstd(), id="zstd"),
-        pytest.param(
-            {"checksum": False, "id": "zstd", "level": 3, "type": "zstd"},
-            Zstd(),
-            id="zstd-of-zarr2",
-        ),
+        pytest.param({"checksum": False, "id": "zstd", "level": 3, "type": "zstd"}, Zstd(),
+                     id="zstd-of-zarr2"),
         pytest.param({"type": "zstd", "level": -5}, Zstd(level=-5), id="zstd-negative"),
         pytest.param({"type": "jpeg", "quality": 100, "dataType": "uint8"}, Jpeg(), id="jpeg"),
         pytest.param({"type": "lzma", "format": 2}, Lzma(format=2), id="lzma-of-zarr2"),
     ],
-)
+)  # fmt: skip
 def test_compressions_of_other_writers_are_read(
     written: dict[str, JSON], expected: Compression
 ) -> None:
@@ -75,13 +69,11 @@ def test_compressions_of_other_writers_are_read(
         pytest.param("xz", {"type": "xz", "preset": 6}, id="xz"),
         pytest.param("lz4", {"type": "lz4", "blockSize": 65536}, id="lz4"),
         pytest.param("zstd", {"type": "zstd", "level": 3}, id="zstd"),
-        pytest.param(
-            "blosc",
-            {"type": "blosc", "cname": "blosclz", "clevel": 6, "shuffle": 0, "blocksize": 0},
-            id="blosc-without-what-tensorstore-refuses",
-        ),
+        pytest.param("blosc",
+                     {"type": "blosc", "cname": "blosclz", "clevel": 6, "shuffle": 0,
+                      "blocksize": 0}, id="blosc-without-what-tensorstore-refuses"),
     ],
-)
+)  # fmt: skip
 def test_absent_members_take_the_defaults_of_java(type_: str, expected: dict[str, JSON]) -> None:
     assert compression_to_json(parse_compression({"type": type_})) == expected
 

@@ -139,13 +139,10 @@ def test_texts_are_parsed(given: Any, location: Any, path: str) -> None:
         (StorePath(MemoryStore(), "a"), {"storage_options": {"a": 1}}, "which has its own options"),
         ("a", {"fs": 5}, "fs: expected a file system of fsspec's and a path, got 5 and 'a'"),
         (5, {"fs": fsspec.filesystem("memory")}, "fs: expected a file system"),
-        (
-            "a",
-            {"fs": fsspec.filesystem("memory"), "storage_options": {"a": 1}},
-            "expected none with",
-        ),
+        ("a", {"fs": fsspec.filesystem("memory"), "storage_options": {"a": 1}},
+         "expected none with"),
     ],
-)
+)  # fmt: skip
 def test_what_is_no_location(given: Any, options: Any, match: str) -> None:
     with pytest.raises(N5UnrepresentableError, match=match) as caught:
         place_of(given, **options)

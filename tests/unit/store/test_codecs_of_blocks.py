@@ -111,16 +111,12 @@ def test_the_size_of_a_block_is_not_known_before() -> None:
     ("given", "codec"),
     [
         ({"name": NAME}, N5BlockCodec(Gzip(), "C")),
-        (
-            {"name": NAME, "configuration": {"axis_order": "F", "compression": {"type": "raw"}}},
-            N5BlockCodec(Raw(), "F"),
-        ),
-        (
-            {"configuration": {"compression": {"type": "bzip2", "blockSize": 5}}},
-            N5BlockCodec(Bzip2(block_size=5)),
-        ),
+        ({"name": NAME, "configuration": {"axis_order": "F", "compression": {"type": "raw"}}},
+         N5BlockCodec(Raw(), "F")),
+        ({"configuration": {"compression": {"type": "bzip2", "blockSize": 5}}},
+         N5BlockCodec(Bzip2(block_size=5))),
     ],
-)
+)  # fmt: skip
 def test_a_configuration_is_parsed_and_written_back(given: Any, codec: N5BlockCodec) -> None:
     assert N5BlockCodec.from_dict(given) == codec
     written = codec.to_dict()
@@ -220,12 +216,10 @@ def test_names_alone_are_codecs() -> None:
         ([TRANSPOSE, {"name": "bytes", "configuration": {"endian": "little"}}], "big endian"),
         ([TRANSPOSE, BIG, "gzip", "gzip"], "at most one compressor"),
         ([TRANSPOSE, BIG, "crc32c"], "expected one compressor of gzip, blosc, zstd, .*'crc32c'"),
-        (
-            [TRANSPOSE, BIG, {"name": "gzip", "configuration": {"level": 10}}],
-            "expected a compressor that zarr knows",
-        ),
+        ([TRANSPOSE, BIG, {"name": "gzip", "configuration": {"level": 10}}],
+         "expected a compressor that zarr knows"),
     ],
-)
+)  # fmt: skip
 def test_other_codecs_than_those_of_n5_are_refused(codecs: Any, match: str) -> None:
     with pytest.raises(N5UnrepresentableError, match=match) as caught:
         N5DefaultCodec.from_dict({"configuration": {"codecs": codecs}})

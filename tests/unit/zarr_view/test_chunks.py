@@ -137,19 +137,16 @@ PADDED = [1, 2, 3, 4, 9, 9]
     [
         pytest.param("raw", ELEMENTS[:8], bytes, id="raw"),
         pytest.param("gzip", gzip.compress(ELEMENTS[:8]), gzip.decompress, id="gzip"),
-        pytest.param(
-            "zstd", numcodecs.Zstd(1).encode(ELEMENTS[:8]), numcodecs.Zstd().decode, id="zstd"
-        ),
-        pytest.param(
-            "blosc", numcodecs.Blosc().encode(ELEMENTS[:8]), numcodecs.Blosc().decode, id="blosc"
-        ),
-        pytest.param(
-            "bzip2", numcodecs.BZ2().encode(ELEMENTS[:8]), numcodecs.BZ2().decode, id="bz2"
-        ),
+        pytest.param("zstd", numcodecs.Zstd(1).encode(ELEMENTS[:8]), numcodecs.Zstd().decode,
+                     id="zstd"),
+        pytest.param("blosc", numcodecs.Blosc().encode(ELEMENTS[:8]), numcodecs.Blosc().decode,
+                     id="blosc"),
+        pytest.param("bzip2", numcodecs.BZ2().encode(ELEMENTS[:8]), numcodecs.BZ2().decode,
+                     id="bz2"),
         pytest.param("xz", lzma.compress(ELEMENTS[:8]), numcodecs.LZMA().decode, id="xz"),
         pytest.param("lz4", numcodecs.LZ4().encode(ELEMENTS[:8]), numcodecs.LZ4().decode, id="lz4"),
     ],
-)
+)  # fmt: skip
 def test_a_truncated_block_becomes_a_padded_chunk(
     compression: str, payload: bytes, decode: Any
 ) -> None:

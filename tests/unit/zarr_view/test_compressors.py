@@ -31,13 +31,10 @@ numcodecs: Any = importlib.import_module("numcodecs")
         pytest.param(Bzip2(block_size=7), numcodecs.BZ2(7), id="bzip2"),
         pytest.param(Xz(preset=3), numcodecs.LZMA(preset=3), id="xz"),
         pytest.param(Lz4(), numcodecs.LZ4(), id="lz4"),
-        pytest.param(
-            Blosc(cname="zstd", clevel=5, shuffle=2, block_size=0),
-            numcodecs.Blosc("zstd", 5, 2),
-            id="blosc",
-        ),
+        pytest.param(Blosc(cname="zstd", clevel=5, shuffle=2, block_size=0),
+                     numcodecs.Blosc("zstd", 5, 2), id="blosc"),
     ],
-)
+)  # fmt: skip
 def test_a_compressor_of_v2_is_numcodecs_own(compression: Compression, expected: Any) -> None:
     assert numcodecs_compressor(compression) == expected.get_config()
 

@@ -86,33 +86,21 @@ RAW = [codec("bytes", endian="big")]
     ("compression", "codecs", "expected"),
     [
         pytest.param({"type": "raw"}, "zarr", RAW, id="raw"),
-        pytest.param(
-            {"type": "zstd", "level": 5},
-            "zarr",
-            [*RAW, codec("zstd", level=5, checksum=False)],
-            id="zstd",
-        ),
-        pytest.param(
-            {"type": "blosc", "cname": "zstd", "clevel": 5, "shuffle": 1, "blocksize": 0},
-            "zarr",
-            [
-                *RAW,
-                codec("blosc", typesize=2, cname="zstd", clevel=5, shuffle="shuffle", blocksize=0),
-            ],
-            id="blosc-has-the-size-of-an-item",
-        ),
-        pytest.param(
-            {"type": "bzip2", "blockSize": 9},
-            "zarr",
-            [*RAW, codec("numcodecs.bz2", level=9)],
-            id="bzip2",
-        ),
+        pytest.param({"type": "zstd", "level": 5}, "zarr",
+                     [*RAW, codec("zstd", level=5, checksum=False)], id="zstd"),
+        pytest.param({"type": "blosc", "cname": "zstd", "clevel": 5, "shuffle": 1, "blocksize": 0},
+                     "zarr",
+                     [*RAW,
+                      codec("blosc", typesize=2, cname="zstd", clevel=5, shuffle="shuffle",
+                            blocksize=0)], id="blosc-has-the-size-of-an-item"),
+        pytest.param({"type": "bzip2", "blockSize": 9}, "zarr",
+                     [*RAW, codec("numcodecs.bz2", level=9)], id="bzip2"),
         pytest.param({"type": "bzip2"}, "portable", RAW, id="bzip2-portable"),
         pytest.param({"type": "lz4"}, "portable", RAW, id="lz4-portable"),
         pytest.param({"type": "gzip", "useZlib": True}, "portable", RAW, id="zlib-portable"),
         pytest.param(GZIP, "portable", [*RAW, codec("gzip", level=6)], id="gzip-portable"),
     ],
-)
+)  # fmt: skip
 def test_codecs_follow_from_the_compression(
     compression: JSON, codecs: str, expected: list[JSON]
 ) -> None:
@@ -130,18 +118,12 @@ def test_the_codec_of_whole_blocks_has_n5s_compression() -> None:
     ("members", "content", "data_type", "serializer"),
     [
         pytest.param({"dataType": "uint8"}, Content.NUMBERS, "uint8", codec("bytes"), id="byte"),
-        pytest.param(
-            {"dataType": "string"}, Content.STRINGS, "string", {"name": "vlen-utf8"}, id="string"
-        ),
-        pytest.param(
-            {"dataType": "uint8", "isLabelMultiset": True},
-            Content.LABELS,
-            "uint64",
-            codec("bytes", endian="big"),
-            id="labels",
-        ),
+        pytest.param({"dataType": "string"}, Content.STRINGS, "string", {"name": "vlen-utf8"},
+                     id="string"),
+        pytest.param({"dataType": "uint8", "isLabelMultiset": True}, Content.LABELS, "uint64",
+                     codec("bytes", endian="big"), id="labels"),
     ],
-)
+)  # fmt: skip
 def test_contents(
     members: dict[str, JSON], content: Content, data_type: str, serializer: JSON
 ) -> None:
@@ -180,20 +162,14 @@ def test_an_array_without_dimensions_is_kept_as_one_element() -> None:
     ("attributes", "record", "names", "left"),
     [
         pytest.param({"axes": ["x", "y", "z"]}, Record(), ("z", "y", "x"), {}, id="tensorstore"),
-        pytest.param(
-            {"_ARRAY_DIMENSIONS": ["z", "y", "x"]}, Record(), ("z", "y", "x"), {}, id="xarray"
-        ),
+        pytest.param({"_ARRAY_DIMENSIONS": ["z", "y", "x"]}, Record(), ("z", "y", "x"), {},
+                     id="xarray"),
         pytest.param({"axes": ["x", "y"]}, Record(), None, {"axes": ["x", "y"]}, id="too-few"),
         pytest.param({}, Record(dimension_names=["a", None, "c"]), ("c", None, "a"), {}, id="null"),
-        pytest.param(
-            {"axes": ["x", "y", "z"]},
-            Record(dimension_names=[]),
-            None,
-            {"axes": ["x", "y", "z"]},
-            id="none-although-it-looks-like-it",
-        ),
+        pytest.param({"axes": ["x", "y", "z"]}, Record(dimension_names=[]), None,
+                     {"axes": ["x", "y", "z"]}, id="none-although-it-looks-like-it"),
     ],
-)
+)  # fmt: skip
 def test_names_of_axes(
     attributes: dict[str, JSON],
     record: Record,
@@ -236,14 +212,10 @@ def test_recorded_codecs(options: dict[str, Any], *, is_recorded: bool) -> None:
         pytest.param({"compression": {"type": "lz4"}}, {"codecs": "portable"}, False, id="raw"),
         pytest.param({"dataType": "string"}, {}, False, id="strings"),
         pytest.param({"dataType": "uint8", "isLabelMultiset": True}, {}, False, id="labels"),
-        pytest.param(
-            {},
-            {"zarr_format": 2, "record": Record(v2={"dtype": "<u2"})},
-            False,
-            id="little-endian-of-v2",
-        ),
+        pytest.param({}, {"zarr_format": 2, "record": Record(v2={"dtype": "<u2"})}, False,
+                     id="little-endian-of-v2"),
     ],
-)
+)  # fmt: skip
 def test_whether_payloads_are_chunks(
     members: dict[str, JSON], options: dict[str, Any], *, passes: bool
 ) -> None:

@@ -19,13 +19,10 @@ def element(dtype: str | np.dtype[np.generic], fill_value: object = 0) -> Elemen
 @pytest.mark.parametrize(
     ("dtype", "stored", "n_parts"),
     [
-        *(
-            pytest.param(name, name, None, id=name)
-            for name in (
-                *("uint8", "uint16", "uint32", "uint64"),
-                *("int8", "int16", "int32", "int64", "float32", "float64"),
-            )
-        ),
+        *(pytest.param(name, name, None,
+                       id=name) for name in (*("uint8", "uint16", "uint32", "uint64"),
+                                             *("int8", "int16", "int32", "int64", "float32",
+                                               "float64"))),
         pytest.param("bool", "uint8", None, id="bool"),
         pytest.param("float16", "float32", None, id="float16"),
         pytest.param("complex64", "float32", 2, id="complex64"),
@@ -38,7 +35,7 @@ def element(dtype: str | np.dtype[np.generic], fill_value: object = 0) -> Elemen
         pytest.param(FIELDS, "uint8", 5, id="struct"),
         pytest.param("O", "object", None, id="bytes-of-any-length"),
     ],
-)
+)  # fmt: skip
 def test_each_type_is_kept_as_the_nearest_of_n5(
     dtype: str | np.dtype[np.generic], stored: str, n_parts: int | None
 ) -> None:

@@ -51,33 +51,24 @@ def v3(**members: JSON) -> dict[str, Any]:
         pytest.param([LITTLE], Raw(), id="none"),
         pytest.param([LITTLE, codec("gzip", level=5)], Gzip(level=5), id="gzip"),
         pytest.param(["bytes", "gzip"], Gzip(level=6), id="short-name"),
-        pytest.param(
-            [LITTLE, codec("numcodecs.zlib", level=1)], Gzip(use_zlib=True, level=1), id="zlib"
-        ),
+        pytest.param([LITTLE, codec("numcodecs.zlib", level=1)], Gzip(use_zlib=True, level=1),
+                     id="zlib"),
         pytest.param([LITTLE, codec("zstd", level=-3, checksum=True)], Zstd(level=-3), id="zstd"),
-        pytest.param(
-            [LITTLE, codec("blosc", cname="lz4", clevel=5, shuffle="bitshuffle", blocksize=0)],
-            Blosc(cname="lz4", clevel=5, shuffle=2),
-            id="blosc",
-        ),
+        pytest.param([LITTLE,
+                      codec("blosc", cname="lz4", clevel=5, shuffle="bitshuffle", blocksize=0)],
+                     Blosc(cname="lz4", clevel=5, shuffle=2), id="blosc"),
         pytest.param([LITTLE, codec("numcodecs.bz2", level=3)], Bzip2(block_size=3), id="bz2"),
         pytest.param([LITTLE, codec("numcodecs.lzma", preset=None)], Xz(preset=6), id="lzma"),
         pytest.param([LITTLE, codec("numcodecs.lz4", acceleration=9)], Lz4(), id="lz4"),
         pytest.param([LITTLE, codec("gzip", level=4), "crc32c"], Gzip(level=4), id="checksum"),
         pytest.param([LITTLE, codec("gzip", level=99)], Gzip(level=6), id="level-out-of-range"),
         pytest.param([LITTLE, codec("numcodecs.zfpy")], Raw(), id="unknown"),
-        pytest.param(
-            [codec("sharding_indexed", codecs=[LITTLE, codec("zstd", level=7)])],
-            Zstd(level=7),
-            id="shards",
-        ),
-        pytest.param(
-            [codec("n5zarr.block", compression={"type": "xz", "preset": 1})],
-            Xz(preset=1),
-            id="whole-blocks",
-        ),
+        pytest.param([codec("sharding_indexed", codecs=[LITTLE, codec("zstd", level=7)])],
+                     Zstd(level=7), id="shards"),
+        pytest.param([codec("n5zarr.block", compression={"type": "xz", "preset": 1})], Xz(preset=1),
+                     id="whole-blocks"),
     ],
-)
+)  # fmt: skip
 def test_the_nearest_compression_of_v3(codecs: list[JSON], expected: Compression) -> None:
     assert nearest_v3(codecs) == expected
 
@@ -87,21 +78,13 @@ def test_the_nearest_compression_of_v3(codecs: list[JSON], expected: Compression
     [
         pytest.param(None, [], Raw(), id="none"),
         pytest.param({"id": "zlib", "level": 2}, [], Gzip(use_zlib=True, level=2), id="zlib"),
-        pytest.param(
-            {"id": "blosc", "cname": "zstd", "clevel": 3, "shuffle": -1, "blocksize": 0},
-            [],
-            Blosc(cname="zstd", clevel=3, shuffle=-1),
-            id="blosc",
-        ),
+        pytest.param({"id": "blosc", "cname": "zstd", "clevel": 3, "shuffle": -1, "blocksize": 0},
+                     [], Blosc(cname="zstd", clevel=3, shuffle=-1), id="blosc"),
         pytest.param(None, [{"id": "bz2", "level": 4}], Bzip2(block_size=4), id="filter"),
-        pytest.param(
-            {"id": "n5zarr_block", "compression": {"type": "gzip", "level": 2}},
-            [],
-            Gzip(level=2),
-            id="whole-blocks",
-        ),
+        pytest.param({"id": "n5zarr_block", "compression": {"type": "gzip", "level": 2}}, [],
+                     Gzip(level=2), id="whole-blocks"),
     ],
-)
+)  # fmt: skip
 def test_the_nearest_compression_of_v2(
     compressor: JSON, filters: list[JSON], expected: Compression
 ) -> None:
@@ -133,29 +116,16 @@ def test_n5_order_keeps_the_order_of_the_shape() -> None:
 @pytest.mark.parametrize(
     ("document", "element", "record"),
     [
-        pytest.param(
-            v3(fill_value=9),
-            Element(dtype=np.dtype("u2"), fill_value=9),
-            {"fill_value": 9},
-            id="fill",
-        ),
-        pytest.param(
-            v3(codecs=[LITTLE, "crc32c"]), UINT16, {"codecs": [LITTLE, "crc32c"]}, id="checksum"
-        ),
-        pytest.param(
-            v3(data_type="complex64", fill_value=[0.0, 0.0]),
-            COMPLEX,
-            {"data_type": "complex64", "fill_value": [0.0, 0.0]},
-            id="complex",
-        ),
-        pytest.param(
-            v3(extra={"must_understand": False}),
-            UINT16,
-            {"extra": {"extra": {"must_understand": False}}},
-            id="extension",
-        ),
+        pytest.param(v3(fill_value=9), Element(dtype=np.dtype("u2"), fill_value=9),
+                     {"fill_value": 9}, id="fill"),
+        pytest.param(v3(codecs=[LITTLE, "crc32c"]), UINT16, {"codecs": [LITTLE, "crc32c"]},
+                     id="checksum"),
+        pytest.param(v3(data_type="complex64", fill_value=[0.0, 0.0]), COMPLEX,
+                     {"data_type": "complex64", "fill_value": [0.0, 0.0]}, id="complex"),
+        pytest.param(v3(extra={"must_understand": False}), UINT16,
+                     {"extra": {"extra": {"must_understand": False}}}, id="extension"),
     ],
-)
+)  # fmt: skip
 def test_only_what_does_not_follow_is_recorded(
     document: dict[str, Any], element: Element, record: dict[str, JSON]
 ) -> None:
@@ -180,20 +150,13 @@ def test_an_array_without_dimensions_has_one_in_n5() -> None:
     [
         pytest.param({"dtype": ">u2"}, {}, id="as-stored"),
         pytest.param({"dtype": "<u2"}, {"v2": {"dtype": "<u2"}}, id="little-endian"),
-        pytest.param(
-            {"dtype": ">u2", "filters": [{"id": "delta", "dtype": ">u2"}]},
-            {
-                "v2": {
-                    "compressor": {"id": "gzip", "level": 5},
-                    "filters": [{"id": "delta", "dtype": ">u2"}],
-                    "order": "C",
-                }
-            },
-            id="filters",
-        ),
+        pytest.param({"dtype": ">u2", "filters": [{"id": "delta", "dtype": ">u2"}]},
+                     {"v2": {"compressor": {"id": "gzip", "level": 5},
+                             "filters": [{"id": "delta", "dtype": ">u2"}], "order": "C"}},
+                     id="filters"),
         pytest.param({"dtype": ">u2", "filters": []}, {}, id="no-filters"),
     ],
-)
+)  # fmt: skip
 def test_the_record_of_a_zarray(members: dict[str, JSON], record: dict[str, JSON]) -> None:
     document: dict[str, Any] = {
         "zarr_format": 2,

@@ -70,33 +70,17 @@ def test_a_key_that_leaves_the_container_is_refused(key: str, zarr_format: ZarrF
 NAMES = [
     pytest.param({"zarr_format": 3}, "c/1/23/45", "c", id="v3"),
     pytest.param({"zarr_format": 3, "chunk_key_encoding": "v2"}, "1.23.45", "0", id="v3-short"),
-    pytest.param(
-        {"zarr_format": 3, "chunk_key_encoding": {"name": "default"}},
-        "c/1/23/45",
-        "c",
-        id="default",
-    ),
-    pytest.param(
-        {
-            "zarr_format": 3,
-            "chunk_key_encoding": {"name": "default", "configuration": {"separator": "."}},
-        },
-        "c.1.23.45",
-        "c",
-        id="default-dots",
-    ),
-    pytest.param(
-        {
-            "zarr_format": 3,
-            "chunk_key_encoding": {"name": "v2", "configuration": {"separator": "/"}},
-        },
-        "1/23/45",
-        "0",
-        id="v2-slashes",
-    ),
+    pytest.param({"zarr_format": 3, "chunk_key_encoding": {"name": "default"}}, "c/1/23/45", "c",
+                 id="default"),
+    pytest.param({"zarr_format": 3,
+                  "chunk_key_encoding": {"name": "default", "configuration": {"separator": "."}}},
+                 "c.1.23.45", "c", id="default-dots"),
+    pytest.param({"zarr_format": 3,
+                  "chunk_key_encoding": {"name": "v2", "configuration": {"separator": "/"}}},
+                 "1/23/45", "0", id="v2-slashes"),
     pytest.param({"zarr_format": 2}, "1.23.45", "0", id="v2"),
     pytest.param({"zarr_format": 2, "dimension_separator": "/"}, "1/23/45", "0", id="v2-nested"),
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("document", "key", "scalar"), NAMES)

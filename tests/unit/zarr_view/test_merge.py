@@ -106,15 +106,13 @@ def test_only_the_extent_changes_when_an_array_is_resized() -> None:
     ("data", "change"),
     [
         pytest.param(DATASET, Change(kind=NewGroup()), id="group-on-a-dataset"),
-        pytest.param(
-            DATASET.replace(b"uint16", b"uint8"), Change(kind=Resized(members())), id="other-type"
-        ),
-        pytest.param(
-            DATASET.replace(b"[4,3", b"[4,4"), Change(kind=Resized(members())), id="blocks"
-        ),
+        pytest.param(DATASET.replace(b"uint16", b"uint8"), Change(kind=Resized(members())),
+                     id="other-type"),
+        pytest.param(DATASET.replace(b"[4,3", b"[4,4"), Change(kind=Resized(members())),
+                     id="blocks"),
         pytest.param(b"{}", Change(kind=Resized(members())), id="resized-group"),
     ],
-)
+)  # fmt: skip
 def test_a_node_that_another_program_has_made_is_not_replaced(data: bytes, change: Change) -> None:
     with pytest.raises(N5Error) as caught:
         changed(data, change)

@@ -87,28 +87,19 @@ def test_pointers_are_spelled_as_in_rfc_6901(document: JSON, pointer: str) -> No
     ("attributes", "record", "expected"),
     [
         pytest.param({"a": 1}, Record(), {"a": 1}, id="nothing-recorded"),
-        pytest.param(
-            {"a": 1}, Record(attributes={"dimensions": "x"}), {"a": 1, "dimensions": "x"}, id="name"
-        ),
+        pytest.param({"a": 1}, Record(attributes={"dimensions": "x"}), {"a": 1, "dimensions": "x"},
+                     id="name"),
         pytest.param({"a": 2}, Record(attributes={"a": 1}), {"a": 2}, id="newer-on-disk"),
         pytest.param({}, Record(nulls=["/a"]), {"a": None}, id="null-that-java-dropped"),
         pytest.param({"a": 1}, Record(nulls=["/a"]), {"a": 1}, id="null-replaced-since"),
-        pytest.param(
-            {"a": {"b": [None]}},
-            Record(nonfinite={"/a/b/0": "Infinity"}),
-            {"a": {"b": [math.inf]}},
-            id="infinity",
-        ),
-        pytest.param(
-            {"a": {"b": [7]}},
-            Record(nonfinite={"/a/b/0": "Infinity"}),
-            {"a": {"b": [7]}},
-            id="number-replaced-since",
-        ),
+        pytest.param({"a": {"b": [None]}}, Record(nonfinite={"/a/b/0": "Infinity"}),
+                     {"a": {"b": [math.inf]}}, id="infinity"),
+        pytest.param({"a": {"b": [7]}}, Record(nonfinite={"/a/b/0": "Infinity"}), {"a": {"b": [7]}},
+                     id="number-replaced-since"),
         pytest.param({"a": []}, Record(nonfinite={"/a/5": "NaN"}), {"a": []}, id="item-gone"),
         pytest.param({}, Record(nonfinite={"/a/b": "NaN"}), {}, id="object-gone"),
     ],
-)
+)  # fmt: skip
 def test_attributes_are_as_they_were_written(
     attributes: dict[str, JSON], record: Record, expected: dict[str, JSON]
 ) -> None:
