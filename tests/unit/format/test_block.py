@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from typing import Any
 
 import pytest
 
@@ -15,34 +16,23 @@ STRINGS = bytes.fromhex("0001 0001 00000004 0000000c 61 00 6262 00 00 c3bc e282a
 OBJECT = bytes.fromhex("0002 00000004")
 
 
-def test_the_example_of_the_specification_is_read() -> None:
-    header = BlockHeader.from_bytes(EXAMPLE)
-    assert header.mode is BlockMode.DEFAULT
-    assert header.block_shape == (1, 2, 3)
-    assert header.n_elements is None
-    assert header.n_payload_elements == 6
-    assert header.n_bytes == 16
-    assert header.to_bytes() == EXAMPLE[:16]
+# mode, shape, number of elements in the header and in the payload
+HEADERS: dict[str, tuple[bytes, int, Any]] = {
+    "default": (EXAMPLE, 16, (BlockMode.DEFAULT, (1, 2, 3), None, 6)),
+    "varlength": (STRINGS, 12, (BlockMode.VARLENGTH, (4,), 12, 12)),
+    "object": (OBJECT, 6, (BlockMode.OBJECT, (), 4, 4)),
+}
 
 
-def test_a_varlength_header_has_a_count_of_its_own() -> None:
-    header = BlockHeader.from_bytes(STRINGS)
-    assert header.mode is BlockMode.VARLENGTH
-    assert header.block_shape == (4,)
-    assert header.n_elements == 12
-    assert header.n_payload_elements == 12
-    assert header.n_bytes == 12
-    assert header.to_bytes() == STRINGS[:12]
-
-
-def test_an_object_header_has_only_a_count() -> None:
-    header = BlockHeader.from_bytes(OBJECT)
-    assert header.mode is BlockMode.OBJECT
-    assert header.block_shape == ()
-    assert header.n_elements == 4
-    assert header.n_payload_elements == 4
-    assert header.n_bytes == 6
-    assert header.to_bytes() == OBJECT
+@pytest.mark.parametrize(("data", "n_bytes", "expected"), HEADERS.values(), ids=HEADERS)
+@pytest.mark.parametrize("kind", [bytes, memoryview])
+def test_a_header_of_each_mode_is_read(
+    data: bytes, n_bytes: int, expected: Any, kind: type[bytes | memoryview]
+) -> None:
+    header = BlockHeader.from_bytes(kind(data))
+    found = (header.mode, header.block_shape, header.n_elements, header.n_payload_elements)
+    assert (found, header.n_bytes) == (expected, n_bytes)
+    assert header.to_bytes() == data[:n_bytes]
 
 
 def test_a_varlength_block_may_hold_nothing() -> None:
@@ -55,18 +45,7 @@ def test_sizes_are_unsigned() -> None:
     assert header.block_shape == (2**32 - 1,)
 
 
-def test_memoryviews_are_read_too() -> None:
-    assert BlockHeader.from_bytes(memoryview(EXAMPLE)).block_shape == (1, 2, 3)
-
-
-@pytest.mark.parametrize(
-    ("data", "n_bytes"),
-    [
-        pytest.param(EXAMPLE, 16, id="default"),
-        pytest.param(STRINGS, 12, id="varlength"),
-        pytest.param(OBJECT, 6, id="object"),
-    ],
-)
+@pytest.mark.parametrize(("data", "n_bytes"), [(EXAMPLE, 16), (STRINGS, 12), (OBJECT, 6)])
 def test_a_header_cut_at_any_byte_is_an_error(data: bytes, n_bytes: int) -> None:
     for length in range(n_bytes):
         with pytest.raises(N5BlockError, match=f"got {length} ") as caught:

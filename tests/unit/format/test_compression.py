@@ -52,6 +52,7 @@ JAVA_BLOSC: dict[str, JSON] = {
         pytest.param({"type": "zstd", "level": -5}, Zstd(level=-5), id="zstd-negative"),
         pytest.param({"type": "jpeg", "quality": 100, "dataType": "uint8"}, Jpeg(), id="jpeg"),
         pytest.param({"type": "lzma", "format": 2}, Lzma(format=2), id="lzma-of-zarr2"),
+        pytest.param({"type": "lzma"}, Lzma(format=1), id="lzma-without-format"),
     ],
 )  # fmt: skip
 def test_compressions_of_other_writers_are_read(
@@ -166,6 +167,7 @@ def test_an_unknown_type_names_the_known_ones() -> None:
         pytest.param("blosc", "shuffle", -1, 2, id="blosc-shuffle"),
         pytest.param("blosc", "blocksize", 0, 2**31 - 1, id="blosc-blocksize"),
         pytest.param("jpeg", "quality", 1, 100, id="jpeg"),
+        pytest.param("lzma", "format", 1, 2, id="lzma"),
         pytest.param("zstd", "level", -(2**31), 2**31 - 1, id="zstd"),
     ],
 )

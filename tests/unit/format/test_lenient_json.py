@@ -102,6 +102,12 @@ def test_numbers_that_are_not_finite_are_read(text: str) -> None:
         pytest.param('{\n  "a": 1,\n  "b" 2}', "':' at line 3, column 7", "'2'",
                      id="line-is-named"),
         pytest.param("/* open", "a value", "'/'", id="comment-without-end"),
+        pytest.param('{"a": [1 2]}', "',' or ']' at line 1, column 10", "'2'", id="in-a-list"),
+        pytest.param('{"a": [1, {"b": 2}] "c": 3}', "',' or '}' at line 1, column 21", "'\"'",
+                     id="behind-a-list"),
+        pytest.param('[{"a": [1]} 2]', "',' or ']' at line 1, column 13", "'2'", id="behind-both"),
+        pytest.param('\n{"a" 1}', "line 2, column 6", "'1'", id="second-line"),
+        pytest.param('{"a":\n\n 1,', "line 3, column 4", "the end", id="end-of-the-third-line"),
     ],
 )  # fmt: skip
 def test_the_error_for_json_that_java_refuses_says_what_was_found(
@@ -150,7 +156,7 @@ def test_cut_documents_are_errors_at_every_byte() -> None:
         pytest.param(b'{"a": "\xc3"}', "0xc3", 7, id="cut-character"),
         pytest.param(b"\x89PNG\r\n\x1a\n", "0x89", 0, id="binary"),
     ],
-)
+)  # fmt: skip
 def test_invalid_utf_8_names_the_byte(data: bytes, byte: str, at: int) -> None:
     with pytest.raises(N5AttributesError) as caught:
         parse_json(data)

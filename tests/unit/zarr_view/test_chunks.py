@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from n5zarr.errors import N5BlockError, N5UnsupportedError
+from n5zarr.errors import N5BlockError
 from n5zarr.format.attributes import DatasetAttributes, parse_attributes
 from n5zarr.format.lenient_json import JSON
 from n5zarr.format.order import N5Tuple
@@ -202,18 +202,6 @@ def test_a_chunk_is_truncated_where_the_dataset_ends(
     assert bytes(encode_chunk(presented, own, N5Tuple(position))) == expected
 
 
-def test_a_whole_block_that_reaches_beyond_the_end_is_truncated() -> None:
-    block = make_block(memoryview(HEADER + ELEMENTS), view("raw", codecs="n5"), N5Tuple((0, 0, 2)))
-    assert bytes(block) == header(1, 2, 1) + bytes.fromhex("0001 0002")
-
-
 def test_a_chunk_of_another_length_is_an_error() -> None:
     with pytest.raises(N5BlockError, match="expected 12 bytes, got 11"):
         make_block(memoryview(ELEMENTS[:-1]), view("raw"), N5Tuple((0, 0, 2)))
-
-
-def test_label_multisets_are_not_made_without_the_stored_block() -> None:
-    labels = view("raw", members={"dataType": "uint8", "isLabelMultiset": True})
-    with pytest.raises(N5UnsupportedError) as caught:
-        make_block(memoryview(bytes(48)), labels, N5Tuple((0, 0, 0)))
-    assert caught.value.kind == "data-type"

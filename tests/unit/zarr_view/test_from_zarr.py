@@ -13,7 +13,6 @@ from n5zarr.format.lenient_json import JSON
 from n5zarr.zarr_view.element import Element
 from n5zarr.zarr_view.from_zarr import (
     check_v3,
-    members_of_v2,
     members_of_v3,
     nearest_v2,
     nearest_v3,
@@ -146,34 +145,6 @@ def test_an_array_without_dimensions_has_one_in_n5() -> None:
 
 
 @pytest.mark.parametrize(
-    ("members", "record"),
-    [
-        pytest.param({"dtype": ">u2"}, {}, id="as-stored"),
-        pytest.param({"dtype": "<u2"}, {"v2": {"dtype": "<u2"}}, id="little-endian"),
-        pytest.param({"dtype": ">u2", "filters": [{"id": "delta", "dtype": ">u2"}]},
-                     {"v2": {"compressor": {"id": "gzip", "level": 5},
-                             "filters": [{"id": "delta", "dtype": ">u2"}], "order": "C"}},
-                     id="filters"),
-        pytest.param({"dtype": ">u2", "filters": []}, {}, id="no-filters"),
-    ],
-)  # fmt: skip
-def test_the_record_of_a_zarray(members: dict[str, JSON], record: dict[str, JSON]) -> None:
-    document: dict[str, Any] = {
-        "zarr_format": 2,
-        "shape": [5, 7, 11],
-        "chunks": [2, 3, 4],
-        "compressor": {"id": "gzip", "level": 5},
-        "fill_value": 0,
-        "order": "C",
-        "filters": None,
-    }
-    made = members_of_v2(document | members, UINT16, ("uint16", 0), "C")
-    assert made.to_json()["dimensions"] == [11, 7, 5]
-    assert made.to_json()["compression"] == {"type": "gzip", "useZlib": False, "level": 5}
-    assert made.record.to_json() == record
-
-
-@pytest.mark.parametrize(
     "members",
     [
         pytest.param({"chunk_grid": codec("rectilinear")}, id="grid"),
@@ -186,22 +157,6 @@ def test_a_member_that_n5_cannot_keep_is_refused(members: dict[str, JSON]) -> No
     with pytest.raises(N5UnrepresentableError) as caught:
         check_v3(v3(**members))
     assert caught.value.kind == "member"
-
-
-# N5 spec, "File-system specification", items 7 and 9, and Java's types of the keys
-@pytest.mark.parametrize(
-    ("shape", "chunk_shape", "match"),
-    [
-        pytest.param((2**31, 7), (2**15, 2**15), "at most 2147483647", id="two-gigabytes"),
-        pytest.param((2**63,), (3,), "too large", id="dimension"),
-        pytest.param((1,) * 2**16, (1,) * 2**16, "at most 65535 dimensions", id="rank"),
-    ],
-)
-def test_an_array_too_large_for_n5_is_refused(
-    shape: tuple[int, ...], chunk_shape: tuple[int, ...], match: str
-) -> None:
-    with pytest.raises(N5UnrepresentableError, match=match):
-        plain_dataset(shape, chunk_shape, UINT16, Raw(), "C")
 
 
 def test_a_compression_that_is_only_read_is_refused() -> None:
