@@ -14,7 +14,7 @@ import pytest
 import zarr
 from zarr.abc.buffer import Buffer
 from zarr.abc.store import Store
-from zarr.storage import LocalStore, MemoryStore
+from zarr.storage import MemoryStore
 from zarr.types import AnyArray
 
 import n5zarr
@@ -228,12 +228,3 @@ def test_the_tree_is_the_one_that_java_lists() -> None:
 def test_unusual_roots_open(root: str, zarr_format: int) -> None:
     node = zarr.open(view(root, zarr_format, "C", "zarr"))
     assert isinstance(node, zarr.Array) == (root == "root-dataset.n5")
-
-
-def test_a_store_on_a_local_path_wraps_a_resolved_local_store(tmp_path: Path) -> None:
-    link = tmp_path / "link.n5"
-    link.symlink_to(JAVA / "tree.n5")
-    store = N5Store(link)
-    assert isinstance(store.store, LocalStore)
-    assert store.root == (JAVA / "tree.n5").resolve()
-    assert str(store) == str(store.root)

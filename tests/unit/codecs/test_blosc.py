@@ -24,7 +24,6 @@ numcodecs: Any = importlib.import_module("numcodecs")
 
 BUFFER: bytes = numcodecs.Blosc("zstd", 5, 1).encode(DATA)
 COPIED = numcodecs.Blosc("lz4", 0, 0).encode(DATA)  # clevel 0: bytes behind a header
-GOLDEN = bytes.fromhex("02019602 0c000000 0c000000 1c000000 0001 0002 0003 0004 0005 0006")
 
 
 def changed(buffer: bytes, at: int, value: int) -> bytes:
@@ -53,10 +52,6 @@ READ = {
 @pytest.mark.parametrize("payload", READ.values(), ids=READ)
 def test_a_buffer_describes_itself(payload: bytes) -> None:
     assert read(payload) == DATA
-
-
-def test_the_buffer_of_tensorstore_is_read() -> None:
-    assert read(GOLDEN, 12) == bytes.fromhex("000100020003000400050006")
 
 
 @pytest.mark.parametrize("buffer", [BUFFER, COPIED], ids=["compressed", "copied"])

@@ -27,7 +27,6 @@ MAGIC = b"LZ4Block"
 END = MAGIC + b"\x16" + bytes(12)
 # 48 bytes as lz4-java writes them, with the checksum that it printed
 SAMPLE_HEAD = bytes.fromhex("4c5a34426c6f636b 16 30000000 30000000 86192f01")
-RUST = Path(__file__).parents[2] / "data" / "real" / "aschampion+rust-n5"
 
 
 def piece(
@@ -81,12 +80,6 @@ READ = {
 @pytest.mark.parametrize("payload", READ.values(), ids=READ)
 def test_all_four_formats_are_read(payload: bytes) -> None:
     assert read(payload) == DATA
-
-
-@pytest.mark.parametrize("name", ["TEST_BLOCK_I16_LZ4.block", "TEST_BLOCK_I16_LZ4_pure.block"])
-def test_the_frames_of_rust_n5_are_read(name: str) -> None:
-    payload = (RUST / name).read_bytes()[16:]
-    assert read(payload, 12) == bytes.fromhex("000100020003000400050006")
 
 
 def test_the_checksum_of_the_sample_is_that_of_java() -> None:

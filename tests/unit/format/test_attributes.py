@@ -325,14 +325,3 @@ def test_real_documents_are_read(path: Path) -> None:
         assert list(parsed.dimensions) == document["dimensions"]
         assert list(parsed.block_size) == document["blockSize"]
         assert parsed.data_type == document["dataType"]
-
-
-@pytest.mark.parametrize("root", ["data-1.5.0.n5", "data-2.5.1.n5", "data-3.1.3.n5"])
-def test_datasets_of_older_versions_are_read(root: str) -> None:
-    resources = DATA / "real" / "saalfeldlab+n5" / "src" / "test" / "resources" / "backward"
-    parsed = parse_attributes(
-        parse_json((resources / root / "raw" / "attributes.json").read_bytes())
-    )
-    assert isinstance(parsed, DatasetAttributes)
-    assert (parsed.dimensions, parsed.block_size) == ((7, 5), (5, 4))
-    assert (parsed.data_type, parsed.compression) == (DataType.UINT8, Raw())
