@@ -19,6 +19,7 @@ from zarr.types import AnyArray
 
 import n5zarr
 from n5zarr import N5Store
+from tests.refusals import refused
 
 JAVA = Path(__file__).parents[1] / "data" / "java"
 MANIFEST = json.loads((JAVA / "manifest.json").read_text())
@@ -179,9 +180,8 @@ def test_string_blocks_are_read_as_they_are() -> None:
 def test_a_varlength_block_is_no_part_of_an_array(codecs: str) -> None:
     array = zarr.open_array(view("varlen.n5", 3, "C", codecs), path="u16", mode="r")
     np.testing.assert_array_equal(array[:2, 2:], [[1, 2], [3, 4]])  # an ordinary block
-    with pytest.raises(n5zarr.N5Error, match=r"u16: block 0/1: .* 4 elements .* got 7") as err:
+    with refused(n5zarr.N5Error, "varlength", r"u16: block 0/1: .* 4 elements .* got 7"):
         array[2:, :2]
-    assert err.value.kind == "varlength"
 
 
 def test_objects_are_no_arrays() -> None:

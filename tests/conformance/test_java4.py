@@ -16,6 +16,7 @@ import n5zarr
 from n5zarr import N5Error, N5Store, N5Warning
 from n5zarr.fast import kernel
 from n5zarr.fast.pipeline import N5CodecPipeline
+from tests.refusals import refused
 from tests.shards import follow_recipe, write_shards
 
 ROOT = Path(__file__).parents[1] / "data" / "java4" / "codecs.n5"
@@ -97,9 +98,8 @@ def test_java_4(name: str, way: str) -> None:
         kind, _, words = expected.error.partition(": ")
         if not reads_in_order(way):
             words = words.replace("block 0/0", "block [01]/[01]")
-        with pytest.raises(N5Error, match=words) as caught:
+        with refused(N5Error, kind, words) as caught:
             open_node(name, way)[...]
-        assert caught.value.kind == kind
         assert name in str(caught.value)
         return
     array = open_node(name, way)

@@ -16,6 +16,7 @@ from n5zarr.codecs.multisets import LabelMultisets
 from n5zarr.errors import N5BlockError, N5MissingDependencyError, N5UnsupportedError
 from n5zarr.format.compression import Blosc
 from tests.memory import traced
+from tests.refusals import refused
 from tests.unit.codecs.streams import DATA, packed, unpacked, usable
 
 # none of these has types
@@ -57,9 +58,8 @@ def test_a_buffer_describes_itself(payload: bytes) -> None:
 @pytest.mark.parametrize("buffer", [BUFFER, COPIED], ids=["compressed", "copied"])
 def test_a_buffer_cut_anywhere_is_an_error(buffer: bytes) -> None:
     for length in range(1, len(buffer)):
-        with pytest.raises(N5BlockError) as caught:
+        with refused(N5BlockError, "payload"):
             read(buffer[:length])
-        assert caught.value.kind == "payload"
         with pytest.raises(N5BlockError):
             usable(buffer[:length], Blosc())
 
@@ -84,9 +84,8 @@ DAMAGED = {
 
 @pytest.mark.parametrize(("payload", "message"), DAMAGED.values(), ids=DAMAGED)
 def test_damage_is_named(payload: bytes, message: str) -> None:
-    with pytest.raises(N5BlockError, match=re.escape(message)) as caught:
+    with refused(N5BlockError, "payload", re.escape(message)):
         read(payload)
-    assert caught.value.kind == "payload"
 
 
 def test_the_block_size_of_a_copied_buffer_does_not_matter() -> None:
@@ -98,9 +97,8 @@ def test_the_block_size_of_a_copied_buffer_does_not_matter() -> None:
 
 
 def test_snappy_cannot_be_written() -> None:
-    with pytest.raises(N5UnsupportedError, match="blosc: cname: expected one") as caught:
+    with refused(N5UnsupportedError, "compression", "blosc: cname: expected one"):
         packed(DATA, Blosc(cname="snappy"))
-    assert caught.value.kind == "compression"
 
 
 def snappy(data: bytes, *, item_size: int, block_size: int, split: bool, shuffle: bool) -> bytes:

@@ -30,6 +30,7 @@ from n5zarr.format.compression import (
     compression_to_json,
 )
 from tests.memory import traced
+from tests.refusals import refused
 from tests.unit.codecs.streams import packed, unpacked, usable
 
 # none of these has types
@@ -194,9 +195,8 @@ def test_more_than_the_needed_bytes_in_the_payload_do_no_harm(compression: Compr
 @pytest.mark.parametrize("compression", DEFAULTS, ids=name)
 @pytest.mark.parametrize("needed", [101, 102, 2**31 - 1])
 def test_fewer_than_the_needed_bytes_are_an_error(compression: Compression, needed: int) -> None:
-    with pytest.raises(N5BlockError, match="block payload: ") as caught:
+    with refused(N5BlockError, "payload", "block payload: "):
         unpacked(packed(sample(100), compression), compression, needed)
-    assert caught.value.kind == "payload"
 
 
 @pytest.mark.parametrize("compression", [*DEFAULTS, Lzma(), Jpeg()], ids=name)
@@ -217,9 +217,8 @@ def test_no_bytes_are_needed_for_no_elements(compression: Compression) -> None:
 )
 @pytest.mark.parametrize("compression", [*DEFAULTS[1:], Lzma(), Jpeg()], ids=name)
 def test_bytes_of_no_codec_are_an_error(compression: Compression, junk: bytes) -> None:
-    with pytest.raises(N5BlockError) as caught:
+    with refused(N5BlockError, "payload"):
         unpacked(junk, compression, 100)
-    assert caught.value.kind == "payload"
 
 
 @pytest.mark.parametrize("stored", DEFAULTS[1:], ids=name)
@@ -229,9 +228,8 @@ def test_a_payload_of_another_codec_is_an_error(
 ) -> None:
     if stored == announced:
         return
-    with pytest.raises(N5BlockError) as caught:
+    with refused(N5BlockError, "payload"):
         unpacked(packed(sample(5000), stored), announced, 5000)
-    assert caught.value.kind == "payload"
 
 
 @pytest.mark.parametrize("compression", DEFAULTS, ids=name)
@@ -239,9 +237,8 @@ def test_a_cut_payload_is_an_error_at_every_byte(compression: Compression) -> No
     payload = packed(sample(100), compression)
     end_mark = 21 if isinstance(compression, Lz4) else 0  # Java does without it
     for length in range(len(payload) - end_mark):
-        with pytest.raises(N5BlockError) as caught:
+        with refused(N5BlockError, "payload"):
             unpacked(payload[:length], compression, 100)
-        assert caught.value.kind == "payload"
 
 
 # A little noise, runs, and a ramp: a flipped bit then often changes the length of what comes out.
@@ -322,8 +319,7 @@ def test_a_missing_package_names_the_extra_to_install(
     monkeypatch: pytest.MonkeyPatch, package: str, compression: Compression, extra: str
 ) -> None:
     monkeypatch.setitem(sys.modules, package, None)
-    with pytest.raises(N5MissingDependencyError) as caught:
+    with refused(N5MissingDependencyError, "dependency") as caught:
         unpacked(b"x" * 40, compression, 40)
-    assert caught.value.kind == "dependency"
     assert f"pip install 'n5zarr[{extra}]'" in str(caught.value)
     assert f"{extra} compression needs the package" in str(caught.value)

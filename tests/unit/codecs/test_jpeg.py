@@ -13,6 +13,7 @@ from n5zarr.errors import N5BlockError, N5UnsupportedError
 from n5zarr.format.block import BlockHeader, BlockMode
 from n5zarr.format.compression import Jpeg
 from n5zarr.format.order import N5Tuple
+from tests.refusals import refused
 from tests.unit.codecs.streams import unpacked, usable
 
 WIDTH, HEIGHT = 23, 35  # a block of x=23, y=5, z=7
@@ -49,9 +50,8 @@ NO_GRAYSCALE = {
 
 @pytest.mark.parametrize(("image", "n", "message"), NO_GRAYSCALE.values(), ids=NO_GRAYSCALE)
 def test_another_image_is_an_error(image: bytes, n: int, message: str) -> None:
-    with pytest.raises(N5BlockError, match=message) as caught:
+    with refused(N5BlockError, "payload", message):
         unpacked(image, Jpeg(), n)
-    assert caught.value.kind == "payload"
 
 
 def test_an_image_cut_anywhere_gives_an_error_or_the_same_pixels() -> None:
@@ -66,9 +66,8 @@ def test_an_image_cut_anywhere_gives_an_error_or_the_same_pixels() -> None:
 
 
 def test_writing_is_refused_because_it_loses_data() -> None:
-    with pytest.raises(N5UnsupportedError, match="it loses data; use another") as caught:
+    with refused(N5UnsupportedError, "compression", "it loses data; use another"):
         encode_block(PIXELS, compression={"type": "jpeg"})
-    assert caught.value.kind == "compression"
 
 
 def test_no_image_is_usable() -> None:

@@ -15,6 +15,7 @@ from n5zarr.errors import N5BlockError
 from n5zarr.format.block import BlockHeader, BlockMode
 from n5zarr.format.compression import Raw
 from n5zarr.format.order import N5Tuple
+from tests.refusals import refused
 
 MANIFEST = json.loads((Path(__file__).parents[2] / "data" / "java" / "manifest.json").read_text())[
     "labelMultisets"
@@ -106,9 +107,8 @@ def test_a_block_has_the_shape_of_its_header() -> None:
 
 def test_a_payload_cut_anywhere_is_an_error() -> None:
     for length in range(len(SAMPLE)):
-        with pytest.raises(N5BlockError) as caught:
+        with refused(N5BlockError, "payload"):
             arg_max_labels(SAMPLE[:length], 3)
-        assert caught.value.kind == "payload"
 
 
 DAMAGED = {
@@ -127,9 +127,8 @@ DAMAGED = {
 def test_lists_that_leave_the_payload_are_an_error(
     payload: bytes, n_voxels: int, message: str
 ) -> None:
-    with pytest.raises(N5BlockError, match=message) as caught:
+    with refused(N5BlockError, "payload", message):
         arg_max_labels(payload, n_voxels)
-    assert caught.value.kind == "payload"
 
 
 def test_lists_that_overlap_are_an_error() -> None:
@@ -137,9 +136,8 @@ def test_lists_that_overlap_are_an_error() -> None:
     n_voxels = 3000
     lists = struct.pack("<i", n_voxels // 6) * 2 * n_voxels
     offsets = struct.pack(f">{n_voxels}i", *range(0, 4 * n_voxels, 4))
-    with pytest.raises(N5BlockError) as caught:
+    with refused(N5BlockError, "payload"):
         arg_max_labels(bytes(4) + offsets + lists, n_voxels)
-    assert caught.value.kind == "payload"
 
 
 @pytest.mark.parametrize("arg_max", [None, [1, 2, 3, 4, 5, 6]], ids=["newer", "older"])

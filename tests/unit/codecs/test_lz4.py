@@ -16,6 +16,7 @@ import zarr
 import n5zarr
 from n5zarr.errors import N5BlockError
 from n5zarr.format.compression import Lz4
+from tests.refusals import refused
 from tests.unit.codecs.streams import DATA, packed, unpacked, usable
 
 # none of these has types
@@ -142,9 +143,8 @@ DAMAGED = {
 
 @pytest.mark.parametrize(("payload", "message"), DAMAGED.values(), ids=DAMAGED)
 def test_damage_is_named(payload: bytes, message: str) -> None:
-    with pytest.raises(N5BlockError, match=message) as caught:
+    with refused(N5BlockError, "payload", message):
         read(payload)
-    assert caught.value.kind == "payload"
 
 
 FRAME = lz4_frame.compress(DATA, content_checksum=True)

@@ -22,6 +22,7 @@ from n5zarr.errors import N5BlockError, N5UnrepresentableError
 from n5zarr.format.compression import Gzip, Raw
 from n5zarr.format.order import CTuple, N5Tuple
 from tests.multisets import Voxels, parsed, random_voxels, serialized, signed, voxels_of
+from tests.refusals import refused
 
 JAVA = Path(__file__).parents[2] / "data" / "java"
 MANIFEST = json.loads((JAVA / "manifest.json").read_text())["labelMultisets"]
@@ -172,9 +173,8 @@ MISFITS: dict[str, tuple[Any, str]] = {
 
 @pytest.mark.parametrize(("arrays", "message"), MISFITS.values(), ids=MISFITS)
 def test_arrays_that_do_not_fit_together_are_an_error(arrays: Any, message: str) -> None:
-    with pytest.raises(N5UnrepresentableError, match=message) as caught:
+    with refused(N5UnrepresentableError, "option", message):
         LabelMultisets(*arrays)
-    assert caught.value.kind == "option"
 
 
 def test_sums_that_java_cannot_hold_are_an_error() -> None:
@@ -185,9 +185,8 @@ def test_sums_that_java_cannot_hold_are_an_error() -> None:
 
 def test_negative_counts_in_a_block_are_an_error() -> None:
     payload = serialized({(0,): {7: 1}})[:-4] + b"\xff" * 4
-    with pytest.raises(N5BlockError, match="expected counts from 0 on, got -1") as caught:
+    with refused(N5BlockError, "payload", "expected counts from 0 on, got -1"):
         multisets_of_payload(payload, CTuple((1,)))
-    assert caught.value.kind == "payload"
 
 
 def test_a_block_holds_the_voxels_inside_the_dataset() -> None:

@@ -18,6 +18,7 @@ from n5zarr.codecs.strings import (
     vlen_utf8,
 )
 from n5zarr.errors import N5BlockError, N5UnrepresentableError
+from tests.refusals import refused
 
 # none of these has types
 numcodecs: Any = importlib.import_module("numcodecs")
@@ -66,9 +67,8 @@ def test_a_payload_is_split_at_nul(payload: bytes, expected: list[str]) -> None:
 
 
 def test_more_strings_than_the_block_holds_are_an_error() -> None:
-    with pytest.raises(N5BlockError, match="expected 2 strings, got 3") as caught:
+    with refused(N5BlockError, "payload", "expected 2 strings, got 3"):
         split_strings(b"a\0b\0c\0", 2)
-    assert caught.value.kind == "payload"
 
 
 def test_each_string_is_followed_by_nul() -> None:
@@ -128,9 +128,8 @@ def test_zarr_decodes_the_strings_that_are_shown(strings: list[str]) -> None:
 )
 def test_damaged_values_of_bytes_are_told(payload: bytes, message: str) -> None:
     """Zarr's vlen-bytes has the number of values, then the length and bytes of each."""
-    with pytest.raises(N5BlockError, match=message) as err:
+    with refused(N5BlockError, "payload", message):
         split_bytes(payload, 2)
-    assert err.value.kind == "payload"
 
 
 def test_values_of_bytes_may_be_empty_and_of_any_length() -> None:

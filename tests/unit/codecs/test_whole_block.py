@@ -17,6 +17,7 @@ from n5zarr.format.compression import Gzip, Raw
 from n5zarr.format.data_type import DataType
 from n5zarr.format.lenient_json import JSON
 from n5zarr.format.order import CTuple
+from tests.refusals import refused
 from tests.unit.codecs.streams import packed
 
 REAL = Path(__file__).parents[2] / "data" / "real"
@@ -128,9 +129,8 @@ def test_a_varlength_header_with_the_count_of_its_box_is_an_ordinary_block() -> 
 @pytest.mark.parametrize("count", [0, 5, 7])
 def test_another_count_than_the_box_is_named(count: int) -> None:
     head = bytes.fromhex("0001 0003 00000001 00000002 00000003") + struct.pack(">I", count)
-    with pytest.raises(N5BlockError) as caught:
+    with refused(N5BlockError, "varlength") as caught:
         decode_block(head + EXAMPLE[16:] + b"\0\7", data_type="uint16", compression=RAW)
-    assert caught.value.kind == "varlength"
     expected = f"expected 6 elements for the box (1, 2, 3), got {count} (varlength)"
     assert expected in str(caught.value)
 
@@ -165,9 +165,8 @@ def test_a_header_that_does_not_fit_the_dataset_is_named(
     header: str, data_type: DataType, message: str
 ) -> None:
     parsed = BlockHeader.from_bytes(bytes.fromhex(header))
-    with pytest.raises(N5BlockError) as caught:
+    with refused(N5BlockError, "header") as caught:
         check_header(parsed, 3, data_type)
-    assert caught.value.kind == "header"
     assert str(caught.value).startswith(f"block header: {message}")
 
 
@@ -188,9 +187,8 @@ def test_a_header_that_fits_passes(header: str, data_type: DataType) -> None:
 @pytest.mark.parametrize("size", [1, 2**32 - 1])
 def test_a_block_of_no_or_too_many_dimensions_is_an_error(ndim: int, size: int) -> None:
     block = struct.pack(f">HH{ndim}I", 0, ndim, *[size] * ndim) + b"\0\1"
-    with pytest.raises(N5BlockError) as caught:
+    with refused(N5BlockError, "header"):
         decode_block(block, data_type="uint16", compression=RAW)
-    assert caught.value.kind == "header"
 
 
 @pytest.mark.parametrize("data_type", ["string", "uint16"])
@@ -201,9 +199,8 @@ def test_object_blocks_are_no_arrays(data_type: str) -> None:
 
 def test_a_raw_block_cut_anywhere_is_an_error() -> None:
     for length in range(len(EXAMPLE)):
-        with pytest.raises(N5BlockError) as caught:
+        with refused(N5BlockError, "header" if length < 16 else "payload"):
             decode_block(EXAMPLE[:length], data_type="uint16", compression=RAW)
-        assert caught.value.kind == ("header" if length < 16 else "payload")
 
 
 def test_a_block_of_no_bytes_is_an_error() -> None:
@@ -225,9 +222,8 @@ def test_numbers_are_decoded_without_a_copy() -> None:
 
 @pytest.mark.parametrize("data_type", ["UINT8", "float16", "object", "bool", "", "complex64"])
 def test_an_unknown_data_type_is_named(data_type: str) -> None:
-    with pytest.raises(N5UnrepresentableError, match="data type: expected one of uint8") as caught:
+    with refused(N5UnrepresentableError, "data-type", "data type: expected one of uint8") as caught:
         decode_block(EXAMPLE, data_type=data_type, compression=RAW)
-    assert caught.value.kind == "data-type"
     assert repr(data_type) in str(caught.value)
 
 
@@ -236,16 +232,14 @@ def test_an_unknown_data_type_is_named(data_type: str) -> None:
 )
 def test_a_dtype_that_n5_does_not_have_is_named(dtype: object) -> None:
     array = np.zeros(3, np.dtype(dtype))  # type: ignore[call-overload]
-    with pytest.raises(N5UnrepresentableError, match="convert to one of these first") as caught:
+    with refused(N5UnrepresentableError, "data-type", "convert to one of these first"):
         encode_block(array, compression=RAW)
-    assert caught.value.kind == "data-type"
 
 
 @pytest.mark.parametrize("shape", [(), (0,), (3, 0, 2)], ids=str)
 def test_an_array_without_elements_or_axes_is_no_block(shape: tuple[int, ...]) -> None:
-    with pytest.raises(N5UnrepresentableError, match="expected at least one dimension") as caught:
+    with refused(N5UnrepresentableError, "header", "expected at least one dimension") as caught:
         encode_block(np.zeros(shape, "u1"), compression=RAW)
-    assert caught.value.kind == "header"
     assert f"block of shape {shape} and " in str(caught.value)
 
 
@@ -253,9 +247,8 @@ def test_an_array_without_elements_or_axes_is_no_block(shape: tuple[int, ...]) -
     "compression", [{"type": "nonsense"}, {"type": "gzip", "level": 99}, {"level": 3}]
 )
 def test_an_unknown_compression_is_an_error_both_ways(compression: dict[str, JSON]) -> None:
-    with pytest.raises(N5AttributesError) as caught:
+    with refused(N5AttributesError, "compression"):
         decode_block(EXAMPLE, data_type="uint16", compression=compression)
-    assert caught.value.kind == "compression"
     with pytest.raises(N5AttributesError):
         encode_block(EXAMPLE_C, compression=compression)
 
@@ -282,11 +275,8 @@ def test_a_block_is_brought_to_the_shape_of_its_cell(
 
 
 def test_a_cell_of_two_gigabytes_is_not_allocated() -> None:
-    with pytest.raises(
-        N5BlockError, match=r"blockSize \(2147483647, 2\) with 4294967294"
-    ) as caught:
+    with refused(N5BlockError, "header", r"blockSize \(2147483647, 2\) with 4294967294"):
         pad_or_truncate(np.zeros((1, 1), "u1"), CTuple((2, 2**31 - 1)), 0)
-    assert caught.value.kind == "header"
 
 
 PARSED = {

@@ -9,6 +9,7 @@ import pytest
 
 from n5zarr.errors import N5BlockError
 from n5zarr.format.compression import Bzip2, Compression, Lzma, Xz
+from tests.refusals import refused
 from tests.unit.codecs.streams import DATA, packed, unpacked, usable
 
 XZ = lzma.compress(DATA)
@@ -43,9 +44,8 @@ CUT = {"xz": (XZ, Xz()), "bzip2": (BZIP2, Bzip2()), "lzma": (ALONE, Lzma(format=
 @pytest.mark.parametrize(("payload", "compression"), CUT.values(), ids=CUT)
 def test_a_stream_cut_anywhere_is_an_error(payload: bytes, compression: Compression) -> None:
     for length in range(1, len(payload)):
-        with pytest.raises(N5BlockError) as caught:
+        with refused(N5BlockError, "payload"):
             unpacked(payload[:length], compression)
-        assert caught.value.kind == "payload"
 
 
 CHECKED = {

@@ -10,6 +10,7 @@ import pytest
 from n5zarr.codecs.compress import codec_of
 from n5zarr.errors import N5BlockError
 from n5zarr.format.compression import Zstd
+from tests.refusals import refused
 from tests.unit.codecs.streams import DATA, packed, unpacked, usable
 
 # none of these has types
@@ -90,9 +91,8 @@ def test_blocks_that_repeat_one_byte_are_read() -> None:
 )
 def test_a_frame_cut_anywhere_is_an_error(frame: bytes) -> None:
     for length in range(1, len(frame)):
-        with pytest.raises(N5BlockError) as caught:
+        with refused(N5BlockError, "payload"):
             read(frame[:length])
-        assert caught.value.kind == "payload"
 
 
 DAMAGED = {

@@ -17,6 +17,7 @@ from n5zarr.container.container import Container
 from n5zarr.errors import N5BlockError, N5Error, N5UnrepresentableError, N5UnsupportedError
 from n5zarr.storage.requests import Get, Put, Remove, Request, Stamp, Update, Work
 from n5zarr.zarr_view.dataset_view import DatasetView
+from tests.refusals import refused
 from tests.unit.container.answers import DATASET, EDGE_BLOCK, FULL_BLOCK, Answers, Doc, presented
 
 HEADER, ELEMENTS = FULL_BLOCK[:12], FULL_BLOCK[12:]
@@ -199,9 +200,8 @@ def test_a_dataset_that_is_gone_is_named_when_its_array_is_used() -> None:
     ):  # fmt: skip
         answers.values.pop("a/attributes.json", None)
         answers.values |= {} if now is None else {"a/attributes.json": now}
-        with pytest.raises(N5Error, match=rf"c\.n5: a: .*{found}") as caught:
+        with refused(N5Error, "changed", rf"c\.n5: a: .*{found}"):
             answers(container.read("a/c/0/0"))
-        assert caught.value.kind == "changed"
     with pytest.raises(N5Error, match=r"c\.n5: b: .*got nothing"):
         answers(container.dataset_of("b", 3))
 
@@ -353,9 +353,8 @@ def test_where_no_block_is_found_one_is_looked_at_once_whether_it_is_a_shard(
         answers(container.read("a/c/1/1"))
         assert (Get("a/0/0") in answers.asked) is not has_seen
         return
-    with pytest.raises(N5BlockError, match=rf"c\.n5: a: block {found}: .*shard") as caught:
+    with refused(N5BlockError, "shard", rf"c\.n5: a: block {found}: .*shard"):
         answers(container.read("a/c/1/1"))
-    assert caught.value.kind == "shard"
 
 
 # ---------------------------------------------------------------------- writing

@@ -20,6 +20,7 @@ from n5zarr.format.attributes import GroupAttributes
 from n5zarr.storage.requests import Entry, Get, List, Request, Stamp
 from n5zarr.zarr_view.dataset_view import DatasetView
 from n5zarr.zarr_view.keys import ChunkNames, MetadataKey
+from tests.refusals import refused
 from tests.unit.container.answers import DATASET, FULL_BLOCK, Answers, Doc, presented
 
 OF_2: Doc = {"zarr": {"zarr_format": 2}}
@@ -95,9 +96,8 @@ def test_what_each_key_holds(
 def test_a_node_of_zarr_is_refused_by_its_name(zarr_format: Any, name: str) -> None:
     answers, container = Answers(**NESTED), presented(zarr_format=zarr_format)
     for steps in (container.read, container.exists, lambda _: container.node("z")):
-        with pytest.raises(N5FormatError, match=r"^c\.n5: z: expected N5, got a Zarr v3") as caught:
+        with refused(N5FormatError, "foreign", r"^c\.n5: z: expected N5, got a Zarr v3"):
             answers(steps(f"z/{name}"))
-        assert caught.value.kind == "foreign"
 
 
 @pytest.mark.parametrize(
@@ -416,9 +416,8 @@ def test_the_kind_of_a_node(values: Doc, path: str, expected: type, zarr_format:
 def test_a_node_that_cannot_be_read_is_named(
     values: Doc, path: str, kind: str, found: str, zarr_format: Any
 ) -> None:
-    with pytest.raises(N5Error, match=rf"^c\.n5: .*{found}") as caught:
+    with refused(N5Error, kind, rf"^c\.n5: .*{found}"):
         Answers(**values)(presented(zarr_format=zarr_format).node(path))
-    assert caught.value.kind == kind
 
 
 def test_the_version_is_checked_once_and_only_that_of_the_root() -> None:
@@ -531,9 +530,8 @@ def test_an_array_that_was_created_keeps_its_document_until_it_is_replaced() -> 
         for change in ({"dataType": "uint8"}, {"blockSize": [3, 3]}):
             answers.values["a/attributes.json"] = json.dumps(DATASET | change).encode()
             container.memory.known.clear()
-            with pytest.raises(N5Error, match="with which this store object created") as caught:
+            with refused(N5Error, "changed", "with which this store object created"):
                 answers(container.node("a"))
-            assert caught.value.kind == "changed"
 
 
 class Refusing(Answers):

@@ -21,6 +21,7 @@ from n5zarr.format.compression import (
     parse_compression,
 )
 from n5zarr.format.lenient_json import JSON
+from tests.refusals import refused
 
 JAVA_BLOSC: dict[str, JSON] = {
     "type": "blosc", "clevel": 6, "blocksize": 0, "typesize": 1, "cname": "blosclz", "nthreads": 1,
@@ -120,9 +121,8 @@ def test_the_names_of_version_0_take_default_parameters(name: str, expected: Com
     "value", ["zstd", "blosc", "jpeg", "GZIP", "", "nonsense", None, 3, {"type": "gzip"}], ids=repr
 )
 def test_an_unknown_name_of_version_0_is_an_error(value: JSON) -> None:
-    with pytest.raises(N5AttributesError) as caught:
+    with refused(N5AttributesError, "compression") as caught:
         parse_compression(value, ("compressionType",))
-    assert caught.value.kind == "compression"
     assert caught.value.problems[0].loc == ("compressionType",)
     assert "expected one of bzip2, gzip, lz4, raw, xz, got " in str(caught.value)
 
@@ -177,9 +177,8 @@ def test_parameters_have_the_limits_of_java(type_: str, member: str, low: int, h
         if type_ != "jpeg":
             assert compression_to_json(parsed)[member] == value
     for value in (low - 1, high + 1):
-        with pytest.raises(N5AttributesError) as caught:
+        with refused(N5AttributesError, "compression") as caught:
             parse_compression({"type": type_, member: value})
-        assert caught.value.kind == "compression"
         assert str(caught.value) == (
             f"compression.{member}: expected an integer from {low} to {high}, got {value}"
         )
@@ -197,9 +196,8 @@ def test_a_level_that_is_no_integer_is_an_error(value: JSON) -> None:
 
 @pytest.mark.parametrize("value", [None, 0, 1, "yes", "true ", []], ids=repr)
 def test_use_zlib_is_a_bool(value: JSON) -> None:
-    with pytest.raises(N5AttributesError, match="useZlib: expected true or false, got") as caught:
+    with refused(N5AttributesError, "compression", "useZlib: expected true or false, got"):
         parse_compression({"type": "gzip", "useZlib": value})
-    assert caught.value.kind == "compression"
 
 
 @pytest.mark.parametrize("value", ["ZSTD", "lz5", None, 3, ["zstd"]], ids=repr)

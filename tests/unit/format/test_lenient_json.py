@@ -11,6 +11,7 @@ import pytest
 
 from n5zarr.errors import N5AttributesError
 from n5zarr.format.lenient_json import MAX_DEPTH, parse_json
+from tests.refusals import refused
 
 BIG = 12345678901234567890123456789
 
@@ -113,9 +114,8 @@ def test_numbers_that_are_not_finite_are_read(text: str) -> None:
 def test_the_error_for_json_that_java_refuses_says_what_was_found(
     text: str, expected: str, found: str
 ) -> None:
-    with pytest.raises(N5AttributesError) as caught:
+    with refused(N5AttributesError, "json") as caught:
         parse_json(text.encode())
-    assert caught.value.kind == "json"
     message = str(caught.value)
     assert message.startswith("not JSON: expected ")
     assert expected in message
@@ -158,9 +158,8 @@ def test_cut_documents_are_errors_at_every_byte() -> None:
     ],
 )  # fmt: skip
 def test_invalid_utf_8_names_the_byte(data: bytes, byte: str, at: int) -> None:
-    with pytest.raises(N5AttributesError) as caught:
+    with refused(N5AttributesError, "json") as caught:
         parse_json(data)
-    assert caught.value.kind == "json"
     assert f"got byte {byte} at {at}" in str(caught.value)
 
 
@@ -170,9 +169,8 @@ def test_invalid_utf_8_names_the_byte(data: bytes, byte: str, at: int) -> None:
 def test_deep_nesting_is_an_error(prefix: str, open_close: str, depth: int) -> None:
     one = "[" if open_close == "[]" else '{"a":'
     text = prefix + one * depth + "1" + open_close[1] * depth
-    with pytest.raises(N5AttributesError, match="not JSON") as caught:
+    with refused(N5AttributesError, "json", "not JSON"):
         parse_json(text.encode())
-    assert caught.value.kind == "json"
 
 
 @pytest.mark.parametrize("prefix", ["", "//\n"], ids=["standard", "lenient"])
@@ -200,9 +198,8 @@ def test_empty_arrays_count_as_levels(prefix: str) -> None:
 
 @pytest.mark.parametrize("text", ['{"a": %s}', "{a: %s}"], ids=["standard", "lenient"])
 def test_an_integer_of_thousands_of_digits_is_an_error(text: str) -> None:
-    with pytest.raises(N5AttributesError, match="5000 digits") as caught:
+    with refused(N5AttributesError, "json", "5000 digits"):
         parse_json((text % ("1" * 5000)).encode())
-    assert caught.value.kind == "json"
 
 
 @pytest.mark.parametrize("tail", [b"", b"]"])

@@ -27,6 +27,7 @@ import n5zarr
 from n5zarr import CacheOptions, N5Store
 from n5zarr.errors import N5UnrepresentableError
 from n5zarr.storage.store_locations import places_behind
+from tests.refusals import refused
 
 
 @pytest.mark.parametrize("cache", ["simplecache", "filecache", "blockcache"])
@@ -68,9 +69,8 @@ def test_no_store_is_overwritten_with_itself(kind: str, way: str, tmp_path: Path
         assert pairs[0][0] == pairs[0][1]
         assert pairs[0][1] == pairs[0][0]
     for source, target in pairs:
-        with pytest.raises(N5UnrepresentableError, match="outside the source") as caught:
+        with refused(N5UnrepresentableError, "option", "outside the source"):
             n5zarr.convert(source, target, overwrite=True)
-        assert caught.value.kind == "option"
         if way in ("coords", "F order") or not isinstance(source, N5Store):
             continue
         read: Any = source

@@ -18,6 +18,7 @@ from n5zarr.zarr_view.from_zarr import (
     nearest_v3,
     plain_dataset,
 )
+from tests.refusals import refused
 
 UINT16 = Element(dtype=np.dtype("u2"))
 COMPLEX = Element(dtype=np.dtype("c8"))
@@ -154,9 +155,8 @@ def test_an_array_without_dimensions_has_one_in_n5() -> None:
 )
 def test_a_member_that_n5_cannot_keep_is_refused(members: dict[str, JSON]) -> None:
     check_v3(v3())
-    with pytest.raises(N5UnrepresentableError) as caught:
+    with refused(N5UnrepresentableError, "member"):
         check_v3(v3(**members))
-    assert caught.value.kind == "member"
 
 
 def test_a_compression_that_is_only_read_is_refused() -> None:
