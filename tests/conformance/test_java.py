@@ -25,10 +25,9 @@ JAVA = Path(__file__).parents[1] / "data" / "java"
 MANIFEST = json.loads((JAVA / "manifest.json").read_text())
 DATASETS = MANIFEST["datasets"]
 PIPELINES = (
-    "zarr.core.codec_pipeline.BatchedCodecPipeline",
-    "zarr.core.codec_pipeline.FusedCodecPipeline",
+    "zarr.core.codec_pipeline.BatchedCodecPipeline", "zarr.core.codec_pipeline.FusedCodecPipeline",
     "n5zarr.arrays.pipeline.N5CodecPipeline",
-)
+)  # fmt: skip
 VIEWS = list(itertools.product((3, 2), ("C", "F"), ("zarr", "n5", "portable")))
 
 

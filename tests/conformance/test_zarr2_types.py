@@ -279,11 +279,8 @@ def test_without_dimensions_tensorstore_and_this_read_each_other(
     tmp_path: Path, dtype: str, compression: str
 ) -> None:
     metadata = {
-        "dataType": dtype,
-        "dimensions": [],
-        "blockSize": [],
-        "compression": {"type": compression},
-    }
+        "dataType": dtype, "dimensions": [], "blockSize": [], "compression": {"type": compression},
+    }  # fmt: skip
     if compression == "blosc":
         metadata["compression"] |= {"cname": "lz4", "clevel": 5, "shuffle": 1}  # type: ignore[operator]
     spec = {"driver": "n5", "kvstore": {"driver": "file", "path": str(tmp_path / "a")}}

@@ -712,10 +712,8 @@ def test_lists_that_no_voxel_has_do_not_count() -> None:
     ]  # fmt: skip
     part = used_only(multisets, (slice(0, 1), slice(1, 2)))
     assert (part.offsets.tolist(), part.labels.tolist(), part.lists.tolist()) == (
-        [0, 1],
-        [5],
-        [[0]],
-    )
+        [0, 1], [5], [[0]],
+    )  # fmt: skip
     # in the order in which voxels need them, labels sorted
     one = canonical(multisets)
     assert one.lists.tolist() == [[0, 1], [0, 0]]

@@ -34,11 +34,8 @@ FULL_BLOCK = bytes.fromhex("0000 0002 00000003 00000002 0001 0002 0003 0004 0005
 type Doc = dict[str, Any]  # an object of JSON
 
 DATASET: Doc = {
-    "dataType": "uint16",
-    "compression": {"type": "raw"},
-    "blockSize": [3, 2],
-    "dimensions": [5, 3],
-}
+    "dataType": "uint16", "compression": {"type": "raw"}, "blockSize": [3, 2], "dimensions": [5, 3],
+}  # fmt: skip
 
 
 class Answers:

@@ -389,12 +389,9 @@ def test_a_coordinate_is_an_array_of_positions(
 
 
 BY_XARRAY: Doc = {
-    "attributes.json": {"coordinates": "t", "u": 1},
-    "data/attributes.json": of(**NG),
-    "data/0/0": FULL_BLOCK,
-    "x/attributes.json": line("x", 5),
-    "sub/attributes.json": {},
-}
+    "attributes.json": {"coordinates": "t", "u": 1}, "data/attributes.json": of(**NG),
+    "data/0/0": FULL_BLOCK, "x/attributes.json": line("x", 5), "sub/attributes.json": {},
+}  # fmt: skip
 OF_NG = ["ng/zarr.json", "ng/ng/zarr.json", "ng/ng/c/0/0", "ng/x/zarr.json", "ng/x/c/0",
          "ng/y/zarr.json", "ng/y/c/0"]  # fmt: skip
 

@@ -40,9 +40,8 @@ def listed(grid: tuple[int, ...], entries: Callable[[str], Sequence[Entry]]) -> 
 def test_blocks_are_sorted_by_number_and_other_names_left_out(is_dir: bool | None) -> None:
     tree = {
         "em": ["10", "9", "s1", "01", "99999999999999999999999", "300"],
-        "em/9": ["2", "attributes.json", "128"],
-        "em/10": ["128", "x", "0", "129"],
-    }
+        "em/9": ["2", "attributes.json", "128"], "em/10": ["128", "x", "0", "129"],
+    }  # fmt: skip
 
     def entries(path: str) -> list[Entry]:
         return [Entry(name, is_dir and path == "em") for name in tree.get(path, ())]
@@ -76,12 +75,9 @@ def test_all_blocks_of_a_wide_dataset_take_no_more_memory_than_a_batch() -> None
 
 def test_a_part_of_the_grid_lists_its_directories_only() -> None:
     tree = {
-        "em": ["0", "4", "9"],
-        "em/4": ["1", "3", "12"],
-        "em/4/3": ["5", "7", "8"],
-        "em/4/12": ["6"],
-        "em/9": ["3"],
-    }
+        "em": ["0", "4", "9"], "em/4": ["1", "3", "12"], "em/4/3": ["5", "7", "8"],
+        "em/4/12": ["6"], "em/9": ["3"],
+    }  # fmt: skip
     paths: list[str] = []
     ask = asking(lambda path: [Entry(n, is_dir=None) for n in tree.get(path, ())], paths)
     within = [range(1, 9), range(2, 13), range(6, 8)]

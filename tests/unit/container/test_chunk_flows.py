@@ -254,13 +254,11 @@ SHARDED = recorded(
     {
         "name": "sharding_indexed",
         "configuration": {
-            "chunk_shape": [1, 3],
-            "codecs": [BIG],
-            "index_codecs": [LITTLE],
+            "chunk_shape": [1, 3], "codecs": [BIG], "index_codecs": [LITTLE],
             "index_location": "end",
         },
     }
-)
+)  # fmt: skip
 # Zarr v3, "Sharding codec": offset and length of each chunk, little-endian, behind the chunks
 AS_SHARD = ELEMENTS + struct.pack("<4Q", 0, 6, 6, 6)
 AS_TRANSPOSED = np.frombuffer(ELEMENTS, ">u2").reshape(2, 3).T.astype("<u2").tobytes()

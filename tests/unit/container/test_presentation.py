@@ -27,21 +27,12 @@ OF_2: Doc = {"zarr": {"zarr_format": 2}}
 OF_3: Doc = {"zarr": {"zarr_format": 3}}
 ZARR_GROUP = {"zarr_format": 3, "node_type": "group"}
 NESTED: Doc = {
-    "attributes.json": {"n5": "4.0.0"},
-    "z/zarr.json": ZARR_GROUP,
-    "z/c/0/0": b"zz",
-    "a/attributes.json": DATASET,
-    "a/0/0": FULL_BLOCK,
-    "a/README": b"r",
-    "a/inner/attributes.json": {"u": 1},
-    "g/attributes.json": {"x": 1},
-    "g/7": b"seven",
-    "g/README": b"?",
-    "bare/x/attributes.json": {},
-    "bare/x/y/d/attributes.json": DATASET,
-    "bare/x/y/d/0/0": FULL_BLOCK,
-    "bare/x/y/d/1/1": FULL_BLOCK,
-}
+    "attributes.json": {"n5": "4.0.0"}, "z/zarr.json": ZARR_GROUP, "z/c/0/0": b"zz",
+    "a/attributes.json": DATASET, "a/0/0": FULL_BLOCK, "a/README": b"r",
+    "a/inner/attributes.json": {"u": 1}, "g/attributes.json": {"x": 1}, "g/7": b"seven",
+    "g/README": b"?", "bare/x/attributes.json": {}, "bare/x/y/d/attributes.json": DATASET,
+    "bare/x/y/d/0/0": FULL_BLOCK, "bare/x/y/d/1/1": FULL_BLOCK,
+}  # fmt: skip
 CHUNK = FULL_BLOCK[12:]
 
 
@@ -177,14 +168,11 @@ def test_chunks_of_an_array_with_other_names_are_listed_and_read_by_them() -> No
 # ---------------------------------------------------------------------- formats of Zarr
 
 MIXED: Doc = {
-    "attributes.json": OF_2,
-    "two/attributes.json": {"u": 1},
-    "two/d/attributes.json": DATASET | {"axes": ["x", "y"]},
-    "two/bare/file": b"",
-    "three/attributes.json": OF_3,
-    "three/d/attributes.json": DATASET,
+    "attributes.json": OF_2, "two/attributes.json": {"u": 1},
+    "two/d/attributes.json": DATASET | {"axes": ["x", "y"]}, "two/bare/file": b"",
+    "three/attributes.json": OF_3, "three/d/attributes.json": DATASET,
     "three/two/attributes.json": OF_2,
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -284,14 +272,10 @@ def test_a_document_of_v2_is_not_looked_for_where_all_is_v3() -> None:
 # ---------------------------------------------------------------------- consolidated metadata
 
 TREE: Doc = {
-    "attributes.json": {},
-    "g/attributes.json": {"zarr": {"consolidated": True}},
-    "g/d/attributes.json": DATASET,
-    "g/e/attributes.json": {"u": 1},
-    "g/e/f/attributes.json": {},
-    "g/e/b/attributes.json": b"{",
-    "g/e/t/attributes.json": {"zarr": {"zarr_format": 2}},
-}
+    "attributes.json": {}, "g/attributes.json": {"zarr": {"consolidated": True}},
+    "g/d/attributes.json": DATASET, "g/e/attributes.json": {"u": 1}, "g/e/f/attributes.json": {},
+    "g/e/b/attributes.json": b"{", "g/e/t/attributes.json": {"zarr": {"zarr_format": 2}},
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("path", ["g", ""])
@@ -545,15 +529,10 @@ class Refusing(Answers):
 
 
 SIBLINGS: Doc = {
-    "d/attributes.json": DATASET,
-    "pipe/attributes.json": b"",
-    "b/attributes.json": b"{",
-    "g/attributes.json": {"u": 1},
-    "bare/file": b"",
-    "z/.zgroup": {"zarr_format": 2},
-    "q\\r/attributes.json": {},
-    "file": b"",
-}
+    "d/attributes.json": DATASET, "pipe/attributes.json": b"", "b/attributes.json": b"{",
+    "g/attributes.json": {"u": 1}, "bare/file": b"", "z/.zgroup": {"zarr_format": 2},
+    "q\\r/attributes.json": {}, "file": b"",
+}  # fmt: skip
 
 
 def test_children_are_read_and_what_is_broken_is_named() -> None:
@@ -645,11 +624,10 @@ def test_groups_behind_two_links_are_not_listed() -> None:
 def test_attributes_above_a_node_are_read_the_nearest_first() -> None:
     answers = Answers(
         **{
-            "attributes.json": {"n5": "4.0.0", "u": 1},
-            "a/attributes.json": b"{",
+            "attributes.json": {"n5": "4.0.0", "u": 1}, "a/attributes.json": b"{",
             "a/b/attributes.json": {"w": None, "zarr": {"nonfinite": {"/w": "NaN"}}},
         }
-    )
+    )  # fmt: skip
     nodes = Nodes(ViewOptions(), Memory())
     found = answers(nodes.above("a/b/c/d"))
     assert [list(each) for each in found] == [[], ["w"], [], ["u"]]

@@ -664,13 +664,10 @@ def test_nodes_of_any_format_are_read(values: Doc, expected: Any) -> None:
 # ---------------------------------------------------------------------- walks
 
 TREE = {
-    "attributes.json": {},
-    "a/attributes.json": {},
-    **{f"a/d{k}/attributes.json": DATASET for k in range(5)},
-    "b/x/attributes.json": DATASET,
-    "b/q\\r/attributes.json": {},
-    "c/attributes.json": DATASET,
-}
+    "attributes.json": {}, "a/attributes.json": {},
+    **{f"a/d{k}/attributes.json": DATASET for k in range(5)}, "b/x/attributes.json": DATASET,
+    "b/q\\r/attributes.json": {}, "c/attributes.json": DATASET,
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(

@@ -70,27 +70,17 @@ def deep(n_groups: int, n_datasets: int) -> dict[str, bytes]:
 def test_nodes_come_depth_first_and_sorted() -> None:
     server = Server(
         {
-            "attributes.json": b"{}",
-            "b/attributes.json": b"{}",
-            "b/y/attributes.json": DATASET,
-            "b/y/0": b"block",
-            "b/x/deep/attributes.json": DATASET,
-            "a/attributes.json": b"{",
-            "c/readme.txt": b"no node of its own, but a group",
-            "z\\q/attributes.json": b"{}",
+            "attributes.json": b"{}", "b/attributes.json": b"{}", "b/y/attributes.json": DATASET,
+            "b/y/0": b"block", "b/x/deep/attributes.json": DATASET, "a/attributes.json": b"{",
+            "c/readme.txt": b"no node of its own, but a group", "z\\q/attributes.json": b"{}",
         }
-    )
+    )  # fmt: skip
     found = [(f.path, f.level, type(f.node), is_last) for f, is_last in walk(server)]
     assert found == [
-        ("", 0, GroupAttributes, True),
-        ("a", 1, Broken, False),
-        ("b", 1, GroupAttributes, False),
-        ("b/x", 2, GroupAttributes, False),
-        ("b/x/deep", 3, DatasetView, True),
-        ("b/y", 2, DatasetView, True),
-        ("c", 1, GroupAttributes, False),
-        ("z\\q", 1, Broken, True),
-    ]
+        ("", 0, GroupAttributes, True), ("a", 1, Broken, False), ("b", 1, GroupAttributes, False),
+        ("b/x", 2, GroupAttributes, False), ("b/x/deep", 3, DatasetView, True),
+        ("b/y", 2, DatasetView, True), ("c", 1, GroupAttributes, False), ("z\\q", 1, Broken, True),
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize(("n_groups", "n_datasets"), [(1, 2000), (100, 30), (2000, 1), (3, 0)])

@@ -21,16 +21,11 @@ from tests.unit.container.answers import DATASET, EDGE_BLOCK, Answers, Doc, pres
 
 # Zarr v3 and v2, "Array metadata": the array of DATASET
 ARRAY: Doc = {
-    "zarr_format": 3,
-    "node_type": "array",
-    "shape": [3, 5],
-    "data_type": "uint16",
+    "zarr_format": 3, "node_type": "array", "shape": [3, 5], "data_type": "uint16",
     "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": [2, 3]}},
-    "chunk_key_encoding": {"name": "default", "configuration": {"separator": "/"}},
-    "fill_value": 0,
-    "codecs": [{"name": "bytes", "configuration": {"endian": "big"}}],
-    "attributes": {},
-}
+    "chunk_key_encoding": {"name": "default", "configuration": {"separator": "/"}}, "fill_value": 0,
+    "codecs": [{"name": "bytes", "configuration": {"endian": "big"}}], "attributes": {},
+}  # fmt: skip
 V2: Doc = {
     "zarr_format": 2, "shape": [3, 5], "chunks": [2, 3], "dtype": ">u2", "compressor": None,
     "filters": None, "order": "C", "fill_value": 0,

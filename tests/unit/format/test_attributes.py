@@ -28,11 +28,9 @@ DATA = Path(__file__).parents[2] / "data"
 REFUSED_NAMES = ["complex64", "complex128", "float128", "str96", "bytes24", "void24", "datetime64"]
 REFUSED_NAMES += ["datetime64[parsec]", "datetime64[99999999999s]", "timedelta64[]", "float64[s]"]
 DATASET: dict[str, JSON] = {
-    "dataType": "uint16",
-    "compression": {"type": "gzip", "useZlib": False, "level": 6},
-    "blockSize": [2, 3, 4],
-    "dimensions": [5, 7, 11],
-}
+    "dataType": "uint16", "compression": {"type": "gzip", "useZlib": False, "level": 6},
+    "blockSize": [2, 3, 4], "dimensions": [5, 7, 11],
+}  # fmt: skip
 
 
 def dataset(**changes: JSON) -> DatasetAttributes:
@@ -52,12 +50,9 @@ def test_a_document_of_java_is_read() -> None:
     )
     parsed = parse_attributes(parse_json(text))
     assert parsed == DatasetAttributes(
-        dimensions=N5Tuple((5, 7, 3)),
-        block_size=N5Tuple((2, 4, 3)),
-        data_type=DataType.UINT16,
-        compression=Gzip(),
-        attributes={},
-    )
+        dimensions=N5Tuple((5, 7, 3)), block_size=N5Tuple((2, 4, 3)), data_type=DataType.UINT16,
+        compression=Gzip(), attributes={},
+    )  # fmt: skip
     assert isinstance(parsed, DatasetAttributes)
     assert (parsed.ndim, parsed.grid) == (3, (3, 2, 1))
 
@@ -124,10 +119,8 @@ def test_an_unknown_data_type_is_named(value: JSON) -> None:
         dataset(dataType=value)
     (problem,) = caught.value.problems
     assert (problem.loc, problem.kind, caught.value.kind) == (
-        ("dataType",),
-        "data-type",
-        "data-type",
-    )
+        ("dataType",), "data-type", "data-type",
+    )  # fmt: skip
     assert problem.message.startswith("expected one of uint8, uint16, ")
     assert problem.message.endswith(f"got {value!r}; convert it with the program that wrote it")
 
@@ -253,21 +246,14 @@ def test_another_rank_of_block_size_is_an_error(block_size: list[int], found: in
 def test_all_problems_are_reported_at_once() -> None:
     with pytest.raises(N5AttributesError) as caught:
         dataset(
-            dimensions=[-1, 7, 1.5],
-            blockSize=[0, 3, "4x"],
-            dataType="complex64",
+            dimensions=[-1, 7, 1.5], blockSize=[0, 3, "4x"], dataType="complex64",
             compression={"type": "gzip", "level": 12, "useZlib": "no"},
-        )
+        )  # fmt: skip
     error = caught.value
     assert [problem.loc for problem in error.problems] == [
-        ("dimensions", 0),
-        ("dimensions", 2),
-        ("blockSize", 0),
-        ("blockSize", 2),
-        ("dataType",),
-        ("compression", "useZlib"),
-        ("compression", "level"),
-    ]
+        ("dimensions", 0), ("dimensions", 2), ("blockSize", 0), ("blockSize", 2), ("dataType",),
+        ("compression", "useZlib"), ("compression", "level"),
+    ]  # fmt: skip
     assert error.kind == "member"
     for field, got in [
         ("dimensions[0]", "-1"),

@@ -9,17 +9,8 @@ from n5zarr.format.path import check_key, join, normalize_path
 from tests.refusals import refused
 
 LITERAL = [
-    "em/s0",
-    "with space",
-    "a#b",
-    "a?b",
-    "100%20",
-    "c:d",
-    "ünï/çödé",
-    ".hidden",
-    "a..b",
-    "...",
-]
+    "em/s0", "with space", "a#b", "a?b", "100%20", "c:d", "ünï/çödé", ".hidden", "a..b", "...",
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(

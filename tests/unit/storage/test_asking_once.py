@@ -142,12 +142,9 @@ def test_stores_are_not_confused(ask: Any) -> None:
 def test_what_is_known_is_found_by_the_server_and_without_credentials() -> None:
     """Two stores of one server share it, whatever their folders; others do not."""
     options: Any = {
-        "endpoint": "http://me:PASSW0RD@127.0.0.1:9",
-        "region": "us-east-1",
-        "access_key_id": "AKIAKEY",
-        "secret_access_key": "SECR3T",
-        "token": "T0KEN",
-    }
+        "endpoint": "http://me:PASSW0RD@127.0.0.1:9", "region": "us-east-1",
+        "access_key_id": "AKIAKEY", "secret_access_key": "SECR3T", "token": "T0KEN",
+    }  # fmt: skip
     store = S3Store("lab", prefix="c.n5", **options)
     one = service_of(ObjectStore(store)).where("g/attributes.json")
     assert not any(word in repr(one) for word in ("PASSW0RD", "AKIAKEY", "SECR3T", "T0KEN"))

@@ -610,12 +610,9 @@ def test_requests_to_local_files(tmp_path: Path) -> None:
     (root / f"g/{UNFINISHED}").touch()
     assert ask(storage, List("g"), List("g", unfinished=True)) == [[], [Entry(UNFINISHED, False)]]
     ask(
-        storage,
-        Put("a/b/k", b""),
-        Remove("a/b/k", prune=True),
-        Put("x/y/k", b""),
+        storage, Put("a/b/k", b""), Remove("a/b/k", prune=True), Put("x/y/k", b""),
         RemoveTree("x/y"),
-    )
+    )  # fmt: skip
     assert sorted(p.name for p in root.iterdir()) == ["a", "g", "x"]
     assert [*(root / "x").iterdir()] == []
     ask(storage, Put("k", b""), RemoveTree(""))

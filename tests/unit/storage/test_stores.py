@@ -210,17 +210,13 @@ def test_what_a_service_knows_of_a_store(tmp_path: Path) -> None:
     ]:  # fmt: skip
         service = service_of(store)
         assert (service.is_shared, service.is_conditional, service.lists_all) == (
-            shared,
-            False,
-            True,
-        )
+            shared, False, True,
+        )  # fmt: skip
         assert service.where("k")[1] == "k" or service.where("k")[1].endswith("k")
     plain = service_of(memory)
     assert (plain.get_waiting, plain.where("k"), plain.zarr_store) == (
-        None,
-        (id(memory), "k"),
-        memory,
-    )
+        None, (id(memory), "k"), memory,
+    )  # fmt: skip
     assert str(plain) == str(memory)
     assert service_of(plain) is plain  # type: ignore[arg-type]
     local = LocalStore(tmp_path)
@@ -419,10 +415,8 @@ def test_when_values_are_read_again(monkeypatch: pytest.MonkeyPatch) -> None:
     document = "g/d/attributes.json"
     opened = Cache(CacheOptions())
     assert asked(opened, "g/d/0", "g/d/0", document, "g/d/0", "g/d/0") == [
-        "g/d/0",
-        document,
-        "g/d/0",
-    ]
+        "g/d/0", document, "g/d/0",
+    ]  # fmt: skip
     assert asked(opened, document, document) == [document] * 2
     assert asked(opened, "g/d/0", "g/attributes.json", "g/d/0", "attributes.json", "g/d/0") == [
         "g/d/0", "g/attributes.json", "g/d/0", "attributes.json", "g/d/0",
@@ -961,11 +955,8 @@ def test_a_store_of_a_parent_is_replaced(  # noqa: PLR0915 - one after the other
         store.begin_anew("c", lambda: begun.append(1))
     fresh: Any = store.store
     assert (begun, kept, fresh is archive, fresh.path) == (
-        [1],
-        [archive],
-        False,
-        tmp_path / "a.zip",
-    )
+        [1], [archive], False, tmp_path / "a.zip",
+    )  # fmt: skip
     writable = ZipStore(tmp_path / "b.zip", mode="w")
     same = HeldStore(writable, "", None)
     same._replace("c")
@@ -990,10 +981,8 @@ def test_a_store_of_a_parent_is_replaced(  # noqa: PLR0915 - one after the other
         other = HeldStore(given, "", lambda **_: (MemoryStore(read_only=True), "fsspec"))
         other.begin_anew("c", nothing)
         assert (type(other.store), other.backend, other.store.read_only) == (
-            MemoryStore,
-            "fsspec",
-            read_only,
-        )
+            MemoryStore, "fsspec", read_only,
+        )  # fmt: skip
         assert (kept[-1], other.is_of_parent) == (given, False)
         again: Any = other.through_fsspec()
         assert not again.read_only

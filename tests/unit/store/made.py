@@ -31,12 +31,9 @@ def block(values: Any, dtype: str = "u2", mode: int = 0) -> bytes:
 
 FULL, EDGE = [[1, 2, 3], [4, 5, 65535]], [[7], [8]]
 SIMPLE = {
-    "attributes.json": ROOT,
-    "g/a/attributes.json": document(),
-    "g/a/0/0": block(FULL),
-    "g/a/2/1": block(EDGE),
-    "h/attributes.json": b'{"x": 1}',
-}
+    "attributes.json": ROOT, "g/a/attributes.json": document(), "g/a/0/0": block(FULL),
+    "g/a/2/1": block(EDGE), "h/attributes.json": b'{"x": 1}',
+}  # fmt: skip
 
 
 def memory(values: Mapping[str, bytes] = SIMPLE, *, read_only: bool = False) -> MemoryStore:

@@ -23,11 +23,9 @@ from tests.refusals import refused
 from tests.unit.store.made import ROOT, document, memory, on_disk
 
 DEEP = {
-    "attributes.json": ROOT,
-    "em/attributes.json": b"{}",
-    "em/raw/image/attributes.json": document(),
-    "em/raw/image/0/0": b"\0",
-}
+    "attributes.json": ROOT, "em/attributes.json": b"{}",
+    "em/raw/image/attributes.json": document(), "em/raw/image/0/0": b"\0",
+}  # fmt: skip
 GROUP = b'{"zarr_format": 3, "node_type": "group"}'
 
 

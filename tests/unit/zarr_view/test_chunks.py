@@ -50,11 +50,9 @@ PAYLOADS = {
 
 def view(compression: str = "gzip", **options: Any) -> DatasetView:
     document: dict[str, JSON] = {
-        "dimensions": [3, 5, 7],
-        "blockSize": [1, 2, 3],
-        "dataType": "uint16",
+        "dimensions": [3, 5, 7], "blockSize": [1, 2, 3], "dataType": "uint16",
         "compression": {"type": compression},
-    }
+    }  # fmt: skip
     parsed = parse_attributes(document | options.pop("members", {}))
     assert isinstance(parsed, DatasetAttributes)
     defaults: dict[str, Any] = {"dataset": parsed, "codecs": "zarr", "axis_order": "C"}

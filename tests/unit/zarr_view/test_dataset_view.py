@@ -20,11 +20,8 @@ GZIP: JSON = {"type": "gzip", "useZlib": False, "level": 6}
 
 def dataset(**members: JSON) -> DatasetAttributes:
     document: dict[str, JSON] = {
-        "dimensions": [11, 7, 5],
-        "blockSize": [4, 3, 2],
-        "dataType": "uint16",
-        "compression": GZIP,
-    }
+        "dimensions": [11, 7, 5], "blockSize": [4, 3, 2], "dataType": "uint16", "compression": GZIP,
+    }  # fmt: skip
     parsed = parse_attributes(document | members)
     assert isinstance(parsed, DatasetAttributes)
     return parsed
@@ -42,30 +39,20 @@ def codec(name: str, **configuration: JSON) -> dict[str, JSON]:
 
 def test_the_zarr_json_of_plain_n5() -> None:
     assert view(dataset(author="me")).v3_document() == {
-        "zarr_format": 3,
-        "node_type": "array",
-        "shape": (5, 7, 11),
-        "data_type": "uint16",
+        "zarr_format": 3, "node_type": "array", "shape": (5, 7, 11), "data_type": "uint16",
         "chunk_grid": codec("regular", chunk_shape=(2, 3, 4)),
-        "chunk_key_encoding": codec("default", separator="/"),
-        "fill_value": 0,
+        "chunk_key_encoding": codec("default", separator="/"), "fill_value": 0,
         "codecs": [codec("bytes", endian="big"), codec("gzip", level=6)],
         "attributes": {"author": "me"},
-    }
+    }  # fmt: skip
 
 
 def test_the_zarray_of_plain_n5() -> None:
     assert view(zarr_format=2).document() == {
-        "zarr_format": 2,
-        "shape": (5, 7, 11),
-        "chunks": (2, 3, 4),
-        "dtype": ">u2",
-        "compressor": {"id": "gzip", "level": 6},
-        "filters": None,
-        "order": "C",
-        "fill_value": None,
+        "zarr_format": 2, "shape": (5, 7, 11), "chunks": (2, 3, 4), "dtype": ">u2",
+        "compressor": {"id": "gzip", "level": 6}, "filters": None, "order": "C", "fill_value": None,
         "dimension_separator": ".",
-    }
+    }  # fmt: skip
 
 
 def test_axes_in_n5_order_are_transposed_back_by_a_codec() -> None:
@@ -184,10 +171,9 @@ def test_names_of_axes(
 
 
 SHUFFLED: list[JSON] = [
-    codec("bytes", endian="little"),
-    codec("numcodecs.shuffle", elementsize=2),
+    codec("bytes", endian="little"), codec("numcodecs.shuffle", elementsize=2),
     codec("gzip", level=1),
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(

@@ -88,11 +88,8 @@ def test_elements_are_stored_and_read_back(
 
 def test_other_numbers_than_0_and_1_are_true() -> None:
     assert element("bool").from_stored(np.array([0, 1, 2, 255], "u1")).tolist() == [
-        False,
-        True,
-        True,
-        True,
-    ]
+        False, True, True, True,
+    ]  # fmt: skip
 
 
 # IEEE 754: sign, exponent of ones, payload; a half's payload of 10 bits stands above 13 zero bits

@@ -33,16 +33,11 @@ LITTLE = codec("bytes", endian="little")
 
 def v3(**members: JSON) -> dict[str, Any]:
     return {
-        "zarr_format": 3,
-        "node_type": "array",
-        "shape": [5, 7, 11],
-        "data_type": "uint16",
+        "zarr_format": 3, "node_type": "array", "shape": [5, 7, 11], "data_type": "uint16",
         "chunk_grid": codec("regular", chunk_shape=[2, 3, 4]),
-        "chunk_key_encoding": codec("default", separator="/"),
-        "fill_value": 0,
-        "codecs": [LITTLE, codec("zstd", level=5, checksum=False)],
-        "attributes": {},
-    } | members
+        "chunk_key_encoding": codec("default", separator="/"), "fill_value": 0,
+        "codecs": [LITTLE, codec("zstd", level=5, checksum=False)], "attributes": {},
+    } | members  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -94,20 +89,16 @@ def test_the_nearest_compression_of_v2(
 def test_n5s_keys_of_a_zarr_json() -> None:
     members = members_of_v3(v3(), UINT16, "C")
     assert members.to_json() == {
-        "dataType": "uint16",
-        "compression": {"type": "zstd", "level": 5},
-        "blockSize": [4, 3, 2],
+        "dataType": "uint16", "compression": {"type": "zstd", "level": 5}, "blockSize": [4, 3, 2],
         "dimensions": [11, 7, 5],
-    }
+    }  # fmt: skip
     assert members.record.to_json() == {}
 
 
 def test_n5_order_keeps_the_order_of_the_shape() -> None:
     transposed = [
-        codec("transpose", order=[2, 1, 0]),
-        LITTLE,
-        codec("zstd", level=5, checksum=False),
-    ]
+        codec("transpose", order=[2, 1, 0]), LITTLE, codec("zstd", level=5, checksum=False),
+    ]  # fmt: skip
     members = members_of_v3(v3(codecs=transposed), UINT16, "F")
     assert (members.dimensions, members.block_size) == ((5, 7, 11), (2, 3, 4))
     assert members.record.to_json() == {}

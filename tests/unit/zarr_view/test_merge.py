@@ -35,12 +35,9 @@ DATASET = (
 
 def members(**options: Any) -> Members:
     defaults: dict[str, Any] = {
-        "dimensions": N5Tuple((11, 7, 5)),
-        "block_size": N5Tuple((4, 3, 2)),
-        "element": Element(dtype=np.dtype("u2")),
-        "compression": Gzip(),
-        "record": Record(),
-    }
+        "dimensions": N5Tuple((11, 7, 5)), "block_size": N5Tuple((4, 3, 2)),
+        "element": Element(dtype=np.dtype("u2")), "compression": Gzip(), "record": Record(),
+    }  # fmt: skip
     return Members(**defaults | options)
 
 

@@ -317,7 +317,7 @@ def shard(*inner: int, of: int = 2**15, **more: Any) -> dict[str, Any]:
     return {
         "chunk_grid": {"configuration": {"chunk_shape": [of]}},
         "codecs": [{"name": "sharding_indexed", "configuration": configuration}],
-    }
+    }  # fmt: skip
 
 
 ASTYPE = {"decode_dtype": "u1", "encode_dtype": "f8"}
@@ -838,9 +838,8 @@ def test_contents_and_elements(dtype: str, values: list[Any]) -> None:
     assert TEXT.v2_dtype == "|O"
     assert TEXT.fill_is_zero
     assert (Element(dtype=TEXT.dtype, fill_value="a").stored_fill, OBJECTS.stored_fill) == (
-        "a",
-        b"",
-    )
+        "a", b"",
+    )  # fmt: skip
     kinds = {"string": Content.STRINGS, "object": Content.OBJECTS, "uint8": Content.NUMBERS}
     for name, content in kinds.items():
         assert Content.of(dataset(dataType=name)) is content
