@@ -109,7 +109,6 @@ def test_java_4(name: str, way: str) -> None:
 
 
 def test_blocks_of_a_dataset_without_block_size(tmp_path: Path, way: str) -> None:
-    """A dataset without a block size has one block of its own size, which is filled with 0."""
     root = tmp_path / "c.n5"
     shutil.copytree(ROOT / "plain", root / "a/b")
     shutil.copy(ROOT / "doc-no-blocksize" / "attributes.json", root / "a/b")
@@ -202,7 +201,6 @@ def test_missing_blocks_beside_ordinary_ones(tmp_path: Path, way: str) -> None:
 @pytest.mark.parametrize("options", [{}, {"compression": "zstd"}, {"chunks": 3}], ids=str)
 @pytest.mark.parametrize("name", ["doc-codecs", "doc-codecs-and-compression", "doc-codecs-raw"])
 def test_a_copy_needs_no_codecs(tmp_path: Path, name: str, options: Any) -> None:
-    """A converted copy has no `codecs`, as other programs read only `compression`."""
     out = tmp_path / "out.n5"
     n5zarr.convert(ROOT / name, out / "a", **options)
     document = json.loads((out / "a" / "attributes.json").read_text())

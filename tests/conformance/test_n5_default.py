@@ -81,7 +81,6 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("compression", COMPRESSIONS)
 def test_an_array_of_n5tozarr_is_read(root: Path, codec: str, dtype: str, compression: str) -> None:
-    """Arrays of zarr-n5's n5tozarr are read without an N5Store, in N5's order of axes."""
     path = f"{compression}/{dtype}"
     document = json.loads((root / path / "zarr.json").read_text())
     assert [entry["name"] for entry in document["codecs"]] == ["n5_default"]
@@ -111,7 +110,6 @@ def test_blocks_of_java(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("compressor", [None, "gzip", "zstd", "blosc", "numcodecs.bz2"])
 def test_an_array_of_our_codec_is_read_back(codec: str, compressor: str | None) -> None:
-    """Arrays that are written with n5zarr's codec `n5_default` are read back."""
     configurations: dict[str, Any] = {
         "gzip": {"level": 3},
         "zstd": {"level": 1, "checksum": False},

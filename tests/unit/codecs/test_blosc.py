@@ -89,7 +89,6 @@ def test_damage_is_named(payload: bytes, message: str) -> None:
 
 
 def test_the_block_size_of_a_copied_buffer_does_not_matter() -> None:
-    """The block size of a copied buffer is ignored, as c-blosc does."""
     odd = bytearray(changed(COPIED, 8, 1121))
     odd[3] = 2  # bytes of an item
     assert numcodecs.Blosc().decode(bytes(odd)) == DATA

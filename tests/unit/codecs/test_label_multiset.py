@@ -142,7 +142,6 @@ def test_lists_that_overlap_are_an_error() -> None:
 
 @pytest.mark.parametrize("arg_max", [None, [1, 2, 3, 4, 5, 6]], ids=["newer", "older"])
 def test_a_block_holds_the_voxels_inside_the_dataset(arg_max: list[int] | None) -> None:
-    """A block has as many voxels as lie inside the dataset, as in imglib2."""
     payload = multiset([[(k, 1)] for k in range(1, 7)], arg_max)
     labels = decode_labels(block_of(payload, 4, 5), 2, Raw(), N5Tuple((2, 3)))
     assert labels.tolist() == [[1, 2], [3, 4], [5, 6]]
@@ -150,7 +149,6 @@ def test_a_block_holds_the_voxels_inside_the_dataset(arg_max: list[int] | None) 
 
 @pytest.mark.parametrize("n_shared", [1, 2])
 def test_a_padded_block_holds_the_voxels_of_its_header(n_shared: int) -> None:
-    """A padded block whose voxels share lists has the voxels of its header."""
     lists = b"".join(struct.pack("<iqi", 1, 7, 1) for _ in range(n_shared))
     offsets = struct.pack(">6i", *[16 * (k % n_shared) for k in range(6)])
     block = block_of(bytes(4) + offsets + lists, 2, 3)

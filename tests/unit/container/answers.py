@@ -97,11 +97,9 @@ class Answers:
         return sum(isinstance(request, kind) for request in self.asked)
 
     def document(self, path: str = "") -> Doc:
-        """Return the document of a node."""
         found: Doc = json.loads(self.values[f"{path}/attributes.json".lstrip("/")])
         return found
 
 
 def presented(*, has_stamps: bool = True, read_only: bool = False, **options: Any) -> Container:
-    """Return a container with some options of its view."""
     return Container("c.n5", ViewOptions(**options), has_stamps=has_stamps, read_only=read_only)

@@ -86,7 +86,6 @@ def test_values_are_found_as_in_java(path: str, value: object) -> None:
 
 
 def test_values_are_set_as_in_java() -> None:
-    """Values are set as in Java's testAttributePaths, and earlier values stay."""
     document: Any = {}
     steps: list[tuple[str, Any]] = [
         ("/a/b/c/key1", "value1"), ("/a/b/key2", "value2"), ("/a/b/c/key1", "new_value1"),

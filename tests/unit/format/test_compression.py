@@ -90,7 +90,6 @@ def test_a_written_compression_is_read_back(type_: str) -> None:
 
 @pytest.mark.parametrize("level", [3.0, "3", "+3", "03"], ids=repr)
 def test_numbers_and_text_are_read_as_integers_like_in_java(level: JSON) -> None:
-    """Numbers and text are read as integers, as Gson 2.10.1 does."""
     parsed = parse_compression({"type": "gzip", "level": level})
     assert parsed == Gzip(level=3)
     assert isinstance(parsed, Gzip)

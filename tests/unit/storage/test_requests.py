@@ -352,7 +352,6 @@ def test_both_ends_of_values_of_any_size(ask: Ask) -> None:
 
 
 def test_a_part_of_a_value_is_read_alone(ask: Ask) -> None:
-    """Offset and number of bytes."""
     ask(each(Put("k", bytes(range(97)))))
     answers: list[Any] = ask(each(Get("k", part=(11, 20))))
     assert bytes(answers[0]) == bytes(range(11, 31))

@@ -32,7 +32,6 @@ from tests.refusals import refused
 
 @pytest.mark.parametrize("cache", ["simplecache", "filecache", "blockcache"])
 def test_the_location_behind_a_cache_of_fsspec_is_found(cache: str, tmp_path: Path) -> None:
-    """The location behind a cache of fsspec is found without a read."""
     store = N5Store(f"{cache}::file://{tmp_path}/a.n5", read_only=True)
     assert str(tmp_path / "a.n5/em") in places_behind(store.storage, "em")
 

@@ -37,19 +37,16 @@ SIMPLE = {
 
 
 def memory(values: Mapping[str, bytes] = SIMPLE, *, read_only: bool = False) -> MemoryStore:
-    """Return a store in memory with these values."""
     buffers: Any = {key: cpu.Buffer.from_bytes(value) for key, value in values.items()}
     return MemoryStore(buffers, read_only=read_only)
 
 
 def values_of(store: Store) -> dict[str, bytes]:
-    """Return the keys and values of a store in memory."""
     inner: Any = store
     return {key: value.to_bytes() for key, value in inner._store_dict.items()}
 
 
 def on_disk(root: Path, values: Mapping[str, bytes] = SIMPLE) -> Path:
-    """Write values to files."""
     for key, value in values.items():
         (root / key).parent.mkdir(parents=True, exist_ok=True)
         (root / key).write_bytes(value)

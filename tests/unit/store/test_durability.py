@@ -126,7 +126,6 @@ def done(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[], list[t
 def test_files_are_synced_before_their_names_and_then_directories(
     tmp_path: Path, done: Callable[[], list[tuple[str, str]]]
 ) -> None:
-    """Files are synced before they get their names, and then the directories, deepest first."""
     array: Any = n5zarr.create_array(
         tmp_path / "c.n5", path="d", shape=SHAPE, chunks=CHUNKS, dtype="u2", durability="durable"
     )
