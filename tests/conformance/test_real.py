@@ -93,13 +93,10 @@ def test_a_document_opens_as_its_source_says(document: str, tmp_path: Path) -> N
     assert node.chunks == tuple(expected["chunks_c"])
     assert node.dtype.name == expected["dtype"]
     assert node.metadata.zarr_format == 3
-    assert node.metadata.dimension_names == _tuple(expected.get("dimension_names"))
+    names = expected.get("dimension_names")
+    assert node.metadata.dimension_names == (None if names is None else tuple(names))
     assert attributes == expected["attributes"]
     assert [c.to_dict() for c in node.metadata.codecs][1:] == expected["compressors"]
-
-
-def _tuple(values: list[str] | None) -> tuple[str, ...] | None:
-    return None if values is None else tuple(values)
 
 
 def test_a_bigstitcher_group_without_blocks_is_a_group_even_without_time_points(

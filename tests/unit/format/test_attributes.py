@@ -33,10 +33,14 @@ DATASET: dict[str, JSON] = {
 }  # fmt: skip
 
 
-def dataset(**changes: JSON) -> DatasetAttributes:
-    parsed = parse_attributes({**DATASET, **changes})
+def parsed_dataset(document: JSON) -> DatasetAttributes:
+    parsed = parse_attributes(document)
     assert isinstance(parsed, DatasetAttributes)
     return parsed
+
+
+def dataset(**changes: JSON) -> DatasetAttributes:
+    return parsed_dataset({**DATASET, **changes})
 
 
 def without(*keys: str) -> dict[str, JSON]:
@@ -141,24 +145,23 @@ def test_numpy_names_of_zarr_python_2_are_read(name: str, same_bytes: DataType) 
     assert parsed.type_name == name
 
 
-def test_without_block_size_the_dataset_is_one_block() -> None:
-    parsed = parse_attributes(without("blockSize"))
-    assert isinstance(parsed, DatasetAttributes)
-    assert parsed.block_size == (5, 7, 11)
-    assert parsed.grid == (1, 1, 1)
-
-
-def test_without_block_size_an_empty_axis_has_blocks_of_one() -> None:
-    parsed = parse_attributes({**without("blockSize"), "dimensions": [0, 7]})
-    assert isinstance(parsed, DatasetAttributes)
-    assert parsed.block_size == (1, 7)
-    assert parsed.grid == (0, 1)
+@pytest.mark.parametrize(
+    ("dimensions", "block_size", "grid"),
+    [
+        ([5, 7, 11], (5, 7, 11), (1, 1, 1)),
+        ([0, 7], (1, 7), (0, 1)),
+        ([2**31 - 1, 7], (2**31 - 1, 7), (1, 1)),
+    ],
+    ids=["one-block", "an-empty-axis", "the-largest-block"],
+)
+def test_without_block_size_the_dataset_is_one_block(
+    dimensions: JSON, block_size: tuple[int, ...], grid: tuple[int, ...]
+) -> None:
+    parsed = parsed_dataset({**without("blockSize"), "dimensions": dimensions})
+    assert (parsed.block_size, parsed.grid) == (block_size, grid)
 
 
 def test_without_block_size_the_dimensions_are_those_that_a_block_can_have() -> None:
-    parsed = parse_attributes({**without("blockSize"), "dimensions": [2**31 - 1, 7]})
-    assert isinstance(parsed, DatasetAttributes)
-    assert parsed.block_size == (2**31 - 1, 7)
     with pytest.raises(N5AttributesError) as caught:
         parse_attributes({**without("blockSize"), "dimensions": [7, 2**31]})
     assert str(caught.value) == (
@@ -175,17 +178,13 @@ def test_an_axis_may_have_no_extent() -> None:
     ("compression_type", "expected"), [("raw", Raw()), ("bzip2", Bzip2()), ("xz", Xz())]
 )
 def test_version_0_names_its_compression(compression_type: str, expected: object) -> None:
-    parsed = parse_attributes({**without("compression"), "compressionType": compression_type})
-    assert isinstance(parsed, DatasetAttributes)
+    parsed = parsed_dataset({**without("compression"), "compressionType": compression_type})
     assert parsed.compression == expected
 
 
-def test_compression_wins_over_compression_type() -> None:
-    assert dataset(compressionType="bzip2").compression == Gzip()
-
-
-def test_an_unused_compression_type_may_be_nonsense() -> None:
-    assert dataset(compressionType=7).compression == Gzip()
+@pytest.mark.parametrize("unused", ["bzip2", 7], ids=["another", "nonsense"])
+def test_compression_wins_over_compression_type(unused: JSON) -> None:
+    assert dataset(compressionType=unused).compression == Gzip()
 
 
 def test_an_unknown_compression_type_is_not_raw() -> None:

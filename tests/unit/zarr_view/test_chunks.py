@@ -67,36 +67,26 @@ def header(*sizes: int, count: int | None = None) -> bytes:
     )
 
 
-@pytest.mark.parametrize("compression", list(PAYLOADS))
-def test_the_chunk_of_a_full_block_is_its_payload(compression: str) -> None:
-    block = memoryview(HEADER + PAYLOADS[compression])
-    assert chunk_slice(block, view(compression)) == slice(16, len(block))
+LARGER = header(1, 2, 4) + ELEMENTS + bytes.fromhex("0007 0008")
+CHUNKS: dict[str, tuple[bytes, dict[str, Any], slice | None]] = {
+    **{name: (HEADER + payload, {"compression": name}, slice(16, 16 + len(payload)))
+       for name, payload in PAYLOADS.items()},
+    "varlength": (header(1, 2, 3, count=6) + ELEMENTS, {}, slice(20, 32)),
+    "bytes-behind": (HEADER + ELEMENTS + b"more", {}, slice(16, 28)),
+    "whole-blocks": (b"anything", {"codecs": "n5"}, slice(None)),
+    # no chunks yet
+    "truncated": (header(1, 2, 2) + ELEMENTS[:8], {}, None),
+    "larger": (LARGER, {}, None),
+    "payload-cut": (HEADER + ELEMENTS[:-1], {}, None),
+    "strings": (HEADER + ELEMENTS, {"members": {"dataType": "string"}}, None),
+}  # fmt: skip
 
 
-def test_a_varlength_header_is_longer_by_its_count() -> None:
-    block = memoryview(header(1, 2, 3, count=6) + ELEMENTS)
-    assert chunk_slice(block, view("raw")) == slice(20, 32)
-
-
-def test_bytes_after_the_elements_are_no_part_of_the_chunk() -> None:
-    assert chunk_slice(memoryview(HEADER + ELEMENTS + b"more"), view("raw")) == slice(16, 28)
-
-
-@pytest.mark.parametrize(
-    ("block", "options"),
-    [
-        pytest.param(header(1, 2, 2) + ELEMENTS[:8], {}, id="truncated"),
-        pytest.param(header(1, 2, 4) + ELEMENTS + b"\0\7\0\x08", {}, id="larger"),
-        pytest.param(HEADER + ELEMENTS[:-1], {}, id="payload-cut"),
-        pytest.param(HEADER + ELEMENTS, {"members": {"dataType": "string"}}, id="strings"),
-    ],
-)
-def test_other_blocks_are_no_chunks_yet(block: bytes, options: dict[str, Any]) -> None:
-    assert chunk_slice(memoryview(block), view("raw", **options)) is None
-
-
-def test_whole_blocks_are_chunks_for_the_own_codec() -> None:
-    assert chunk_slice(memoryview(b"anything"), view(codecs="n5")) == slice(None)
+@pytest.mark.parametrize(("block", "options", "part"), CHUNKS.values(), ids=CHUNKS)
+def test_the_part_of_a_block_that_is_its_chunk(
+    block: bytes, options: dict[str, Any], part: slice | None
+) -> None:
+    assert chunk_slice(memoryview(block), view(**{"compression": "raw"} | options)) == part
 
 
 @pytest.mark.parametrize(
@@ -155,8 +145,7 @@ def test_a_truncated_block_becomes_a_padded_chunk(
 
 
 def test_a_larger_block_is_truncated() -> None:
-    block = header(1, 2, 4) + ELEMENTS + bytes.fromhex("0007 0008")
-    assert bytes(make_chunk(memoryview(block), view("raw"))) == ELEMENTS
+    assert bytes(make_chunk(memoryview(LARGER), view("raw"))) == ELEMENTS
 
 
 def test_a_little_endian_chunk_of_v2() -> None:
