@@ -83,10 +83,6 @@ def parse_voxels(text: str) -> list[int]:
 BLOCKS = [block for case in MANIFEST for block in case.get("blocks", [])]
 
 
-def test_there_are_blocks_of_the_library() -> None:
-    assert len(BLOCKS) == 4
-
-
 @pytest.mark.parametrize("block", BLOCKS, ids=lambda block: str(block["pos"]))
 def test_blocks_of_the_library_are_read(block: dict[str, Any]) -> None:
     expected = parse_voxels(block["voxelsN5Order"])

@@ -22,7 +22,11 @@ HEADERS: dict[str, tuple[bytes, int, Any]] = {
     "default": (EXAMPLE, 16, (BlockMode.DEFAULT, (1, 2, 3), None, 6)),
     "varlength": (STRINGS, 12, (BlockMode.VARLENGTH, (4,), 12, 12)),
     "object": (OBJECT, 6, (BlockMode.OBJECT, (), 4, 4)),
-}
+    "no-elements": (bytes.fromhex("0001 0002 00000002 00000002 00000000"), 16,
+                    (BlockMode.VARLENGTH, (2, 2), 0, 0)),
+    "unsigned": (bytes.fromhex("0000 0001 ffffffff"), 8,
+                 (BlockMode.DEFAULT, (2**32 - 1,), None, 2**32 - 1)),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(("data", "n_bytes", "expected"), HEADERS.values(), ids=HEADERS)
@@ -34,16 +38,6 @@ def test_a_header_of_each_mode_is_read(
     found = (header.mode, header.block_shape, header.n_elements, header.n_payload_elements)
     assert (found, header.n_bytes) == (expected, n_bytes)
     assert header.to_bytes() == data[:n_bytes]
-
-
-def test_a_varlength_block_may_hold_nothing() -> None:
-    header = BlockHeader.from_bytes(bytes.fromhex("0001 0002 00000002 00000002 00000000"))
-    assert header.n_payload_elements == 0
-
-
-def test_sizes_are_unsigned() -> None:
-    header = BlockHeader.from_bytes(bytes.fromhex("0000 0001 ffffffff"))
-    assert header.block_shape == (2**32 - 1,)
 
 
 @pytest.mark.parametrize(("data", "n_bytes"), [(EXAMPLE, 16), (STRINGS, 12), (OBJECT, 6)])

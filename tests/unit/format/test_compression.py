@@ -33,6 +33,7 @@ JAVA_BLOSC: dict[str, JSON] = {
     ("written", "expected"),
     [
         pytest.param({"type": "raw"}, Raw(), id="raw"),
+        pytest.param({}, Raw(), id="an-empty-object-is-raw-in-java"),
         pytest.param({"type": "gzip", "useZlib": False, "level": 6}, Gzip(), id="gzip"),
         pytest.param({"type": "gzip", "level": -1}, Gzip(level=-1), id="gzip-before-4"),
         pytest.param({"type": "gzip", "useZlib": True}, Gzip(use_zlib=True), id="zlib"),
@@ -102,10 +103,6 @@ def test_numbers_and_text_are_read_as_integers_like_in_java(level: JSON) -> None
 def test_text_is_read_as_a_truth_value_like_in_java(value: JSON, expected: bool) -> None:
     parsed = parse_compression({"type": "gzip", "useZlib": value})
     assert parsed == Gzip(use_zlib=expected)
-
-
-def test_an_empty_object_is_raw_as_in_java() -> None:
-    assert parse_compression({}) == Raw()
 
 
 @pytest.mark.parametrize(
