@@ -17,11 +17,9 @@ from n5zarr.errors import N5BlockError, N5MissingDependencyError, N5UnsupportedE
 from n5zarr.format.compression import Blosc
 from tests.memory import traced
 from tests.refusals import refused
-from tests.unit.codecs.streams import DATA, packed, unpacked, usable
+from tests.unit.codecs.streams import DATA, numcodecs, packed, unpacked, usable
 
-# none of these has types
-cramjam: Any = importlib.import_module("cramjam")
-numcodecs: Any = importlib.import_module("numcodecs")
+cramjam: Any = importlib.import_module("cramjam")  # has no types
 
 BUFFER: bytes = numcodecs.Blosc("zstd", 5, 1).encode(DATA)
 COPIED = numcodecs.Blosc("lz4", 0, 0).encode(DATA)  # clevel 0: bytes behind a header

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import bz2
 import gzip
-import importlib
 import lzma
 import random
 import sys
@@ -31,10 +30,7 @@ from n5zarr.format.compression import (
 )
 from tests.memory import traced
 from tests.refusals import refused
-from tests.unit.codecs.streams import packed, unpacked, usable
-
-# none of these has types
-numcodecs: Any = importlib.import_module("numcodecs")
+from tests.unit.codecs.streams import numcodecs, packed, unpacked, usable
 
 SIZES = [
     1, 14, 15, 16, 269, 270, 271, 524, 525, 65535, 65536, 65537, 131071, 131072, 131073, 300001,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import json
 import struct
 from pathlib import Path
@@ -17,34 +16,21 @@ import n5zarr
 from n5zarr.errors import N5BlockError
 from n5zarr.format.compression import Lz4
 from tests.refusals import refused
-from tests.unit.codecs.streams import DATA, packed, unpacked, usable
+from tests.unit.codecs.streams import (
+    DATA,
+    LZ4_MAGIC,
+    lz4_block,
+    lz4_frame,
+    lz4_piece,
+    numcodecs,
+    packed,
+    unpacked,
+    usable,
+)
 
-# none of these has types
-lz4_block: Any = importlib.import_module("lz4.block")
-lz4_frame: Any = importlib.import_module("lz4.frame")
-numcodecs: Any = importlib.import_module("numcodecs")
-
-MAGIC = b"LZ4Block"
-END = MAGIC + b"\x16" + bytes(12)
+END = LZ4_MAGIC + b"\x16" + bytes(12)
 # 48 bytes as lz4-java writes them, with the checksum that it printed
 SAMPLE_HEAD = bytes.fromhex("4c5a34426c6f636b 16 30000000 30000000 86192f01")
-
-
-def piece(
-    data: bytes,
-    method: int = 0x20,
-    level: int = 6,
-    stored: bytes | None = None,
-    announced: int | None = None,
-    mask: int = 0x0FFFFFFF,
-) -> bytes:
-    """Frame one piece as lz4-java does."""
-    if stored is None:
-        stored = data if method == 0x10 else lz4_block.compress(data, store_size=False)
-    checksum = xxhash.xxh32_intdigest(data, 0x9747B28C) & mask
-    length = len(data) if announced is None else announced
-    head = struct.pack("<BIII", method | level, len(stored), length, checksum)
-    return MAGIC + head + stored
 
 
 def read(payload: bytes, n_bytes: int = len(DATA)) -> bytes:
@@ -62,14 +48,14 @@ def unmasked_data() -> bytes:
 
 BARE = lz4_block.compress(DATA, store_size=False)
 READ = {
-    "one-piece": piece(DATA) + END,
-    "two-pieces": piece(DATA[:999]) + piece(DATA[999:]) + END,
-    "raw-piece": piece(DATA, method=0x10) + END,
-    "no-end-mark": piece(DATA),
-    "junk-after-the-end-mark": piece(DATA) + END + b"junk",
-    "junk-instead-of-the-end-mark": piece(DATA) + b"junk",
-    "surplus": piece(DATA + b"surplus") + END,
-    "lowest-level-that-fits": piece(DATA, level=1) + END,
+    "one-piece": lz4_piece(DATA) + END,
+    "two-pieces": lz4_piece(DATA[:999]) + lz4_piece(DATA[999:]) + END,
+    "raw-piece": lz4_piece(DATA, method=0x10) + END,
+    "no-end-mark": lz4_piece(DATA),
+    "junk-after-the-end-mark": lz4_piece(DATA) + END + b"junk",
+    "junk-instead-of-the-end-mark": lz4_piece(DATA) + b"junk",
+    "surplus": lz4_piece(DATA + b"surplus") + END,
+    "lowest-level-that-fits": lz4_piece(DATA, level=1) + END,
     "frame-of-rust-n5": lz4_frame.compress(DATA),
     "frame-with-checksum": lz4_frame.compress(DATA, content_checksum=True),
     "frame-without-size": lz4_frame.compress(DATA, store_size=False),
@@ -86,7 +72,7 @@ def test_all_four_formats_are_read(payload: bytes) -> None:
 def test_the_checksum_of_the_sample_is_that_of_java() -> None:
     # the sample's checksum has 28 bits; data of 48 bytes for which it is the one printed by Java
     # are not given, so only the layout can be compared
-    head = piece(bytes(48), method=0x10)[:21]
+    head = lz4_piece(bytes(48), method=0x10)[:21]
     assert (head[:17], len(head)) == (SAMPLE_HEAD[:17], len(SAMPLE_HEAD))
 
 
@@ -97,12 +83,12 @@ def test_the_checksum_of_the_sample_is_that_of_java() -> None:
 def test_the_token_holds_the_level_of_the_block_size(block_size: int, token: int) -> None:
     payload = packed(bytes(range(10)), Lz4(block_size=block_size))
     assert payload[8] == token  # ten different bytes do not compress: raw
-    assert payload[-21:] == MAGIC + bytes([token & 0x1F]) + bytes(12)
+    assert payload[-21:] == LZ4_MAGIC + bytes([token & 0x1F]) + bytes(12)
 
 
 def test_data_is_cut_into_pieces_of_the_block_size() -> None:
-    pieces = piece(DATA[:1000], level=0) + piece(DATA[1000:], level=0)
-    end = MAGIC + bytes([0x10]) + bytes(12)
+    pieces = lz4_piece(DATA[:1000], level=0) + lz4_piece(DATA[1000:], level=0)
+    end = LZ4_MAGIC + bytes([0x10]) + bytes(12)
     assert packed(DATA, Lz4(block_size=1000)) == pieces + end
 
 
@@ -119,23 +105,24 @@ def test_the_checksum_has_28_bits_as_in_java() -> None:
 def test_a_full_checksum_is_refused_as_in_java() -> None:
     data = unmasked_data()
     with pytest.raises(N5BlockError, match="checksum does not match"):
-        read(piece(data, mask=0xFFFFFFFF) + END, len(data))
+        read(lz4_piece(data, mask=0xFFFFFFFF) + END, len(data))
 
 
 DAMAGED = {
-    "cut-piece": (piece(DATA)[:-1], "damaged or truncated"),
-    "cut-header": (piece(DATA)[:15], "expected 2000 bytes, got 0"),
+    "cut-piece": (lz4_piece(DATA)[:-1], "damaged or truncated"),
+    "cut-header": (lz4_piece(DATA)[:15], "expected 2000 bytes, got 0"),
     "only-an-end-mark": (END, "expected 2000 bytes, got 0"),
-    "too-few": (piece(DATA[:999]) + END, "expected 2000 bytes, got 999"),
-    "unknown-method": (piece(DATA, method=0x30), "damaged or truncated"),
-    "level-too-low": (piece(DATA, level=0), "more than its level allows"),
-    "length-too-low": (piece(DATA, announced=1999), "LZ4Block frame: "),
-    "length-too-high": (piece(DATA, announced=2001), "LZ4Block frame: "),
-    "raw-length": (piece(DATA, method=0x10, announced=1999), "expected 1999 bytes, got 2000"),
-    "not-lz4": (piece(DATA, stored=DATA), "LZ4Block frame: "),
-    "checksum": (piece(DATA)[:17] + bytes(4) + piece(DATA)[21:], "checksum does not match"),
-    "second-magic": (piece(DATA[:999]) + b"junk instead of a second magic" + piece(DATA[999:]),
-                     "damaged or truncated"),
+    "too-few": (lz4_piece(DATA[:999]) + END, "expected 2000 bytes, got 999"),
+    "unknown-method": (lz4_piece(DATA, method=0x30), "damaged or truncated"),
+    "level-too-low": (lz4_piece(DATA, level=0), "more than its level allows"),
+    "length-too-low": (lz4_piece(DATA, announced=1999), "LZ4Block frame: "),
+    "length-too-high": (lz4_piece(DATA, announced=2001), "LZ4Block frame: "),
+    "raw-length": (lz4_piece(DATA, method=0x10, announced=1999), "expected 1999 bytes, got 2000"),
+    "not-lz4": (lz4_piece(DATA, stored=DATA), "LZ4Block frame: "),
+    "checksum": (lz4_piece(DATA)[:17] + bytes(4) + lz4_piece(DATA)[21:], "checksum does not match"),
+    "second-magic": (
+        lz4_piece(DATA[:999]) + b"junk instead of a second magic" + lz4_piece(DATA[999:]),
+        "damaged or truncated"),
     "junk": (b"neither of the four formats", "got neither"),
     "one-byte": (b"\0", "block payload: "),
 }  # fmt: skip
@@ -170,7 +157,9 @@ def test_a_changed_byte_in_a_checked_frame_never_gives_other_data() -> None:
             continue
 
 
-@pytest.mark.parametrize("payload", [piece(DATA) + END, numcodecs.LZ4().encode(DATA), b""], ids=len)
+@pytest.mark.parametrize(
+    "payload", [lz4_piece(DATA) + END, numcodecs.LZ4().encode(DATA), b""], ids=len
+)
 def test_no_payload_is_usable(payload: bytes) -> None:
     assert usable(payload, Lz4()) is None
 

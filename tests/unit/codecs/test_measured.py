@@ -79,13 +79,7 @@ from n5zarr.format.compression import (
 from n5zarr.format.data_type import DataType
 from n5zarr.format.order import CTuple, N5Tuple
 from tests.refusals import refused
-from tests.unit.codecs.streams import packed
-
-# none of these has types
-numcodecs: Any = importlib.import_module("numcodecs")
-lz4_block: Any = importlib.import_module("lz4.block")
-lz4_frame: Any = importlib.import_module("lz4.frame")
-xxhash: Any = importlib.import_module("xxhash")
+from tests.unit.codecs.streams import LZ4_MAGIC, lz4_block, lz4_frame, lz4_piece, numcodecs, packed
 
 DATA = bytes(range(100)) * 3  # 300 bytes
 ZLIB = Gzip(use_zlib=True)
@@ -94,12 +88,8 @@ JAVA = Path(__file__).parents[2] / "data" / "java" / "compressions.n5"
 
 def java_lz4(*pieces: bytes, end: bool = True) -> bytes:
     """Frame uncompressed pieces as lz4-java does."""
-    frames = []
-    for piece in (*pieces, *([b""] if end else [])):
-        checksum = xxhash.xxh32_intdigest(piece, 0x9747B28C) & 0x0FFFFFFF if piece else 0
-        frames.append(struct.pack("<8sBIII", b"LZ4Block", 0x10, len(piece), len(piece), checksum))
-        frames.append(piece)
-    return b"".join(frames)
+    frames = [lz4_piece(piece, method=0x10, level=0) for piece in pieces]
+    return b"".join(frames) + (LZ4_MAGIC + b"\x10" + bytes(12)) * end
 
 
 def zstd(data: bytes) -> bytes:

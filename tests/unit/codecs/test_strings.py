@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 from typing import Any
 
 import numpy as np
@@ -19,9 +18,7 @@ from n5zarr.codecs.strings import (
 )
 from n5zarr.errors import N5BlockError, N5UnrepresentableError
 from tests.refusals import refused
-
-# none of these has types
-numcodecs: Any = importlib.import_module("numcodecs")
+from tests.unit.codecs.streams import numcodecs
 
 RAW = {"type": "raw"}
 # size [4], ["a", "bb", "", "ü€"], as n5 4.x writes it

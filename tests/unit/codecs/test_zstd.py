@@ -11,11 +11,9 @@ from n5zarr.codecs.compress import codec_of
 from n5zarr.errors import N5BlockError
 from n5zarr.format.compression import Zstd
 from tests.refusals import refused
-from tests.unit.codecs.streams import DATA, packed, unpacked, usable
+from tests.unit.codecs.streams import DATA, numcodecs, packed, unpacked, usable
 
-# none of these has types
-zstd_codec: Any = importlib.import_module("n5zarr.codecs.zstd")
-numcodecs: Any = importlib.import_module("numcodecs")
+zstd_codec: Any = importlib.import_module("n5zarr.codecs.zstd")  # without types
 
 HALVES = DATA[:700], DATA[700:]
 FRAME = numcodecs.Zstd(level=3).encode(DATA)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import importlib
 import lzma
 from typing import Any
 
@@ -25,9 +24,7 @@ from n5zarr.zarr_view.chunks import (
 from n5zarr.zarr_view.dataset_view import DatasetView
 from n5zarr.zarr_view.element import Element
 from tests.refusals import refused
-
-# none of these has types
-numcodecs: Any = importlib.import_module("numcodecs")
+from tests.unit.codecs.streams import numcodecs
 
 # N5 spec, "File-system specification", item 9: uint16, 1 x 2 x 3, values 1 to 6
 HEADER = bytes.fromhex("0000 0003 00000001 00000002 00000003")

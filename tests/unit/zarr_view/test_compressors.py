@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 from typing import Any
 
 import pytest
@@ -18,9 +17,7 @@ from n5zarr.zarr_view.compressors import (
     same_codecs,
     zarr_compressors,
 )
-
-# none of these has types
-numcodecs: Any = importlib.import_module("numcodecs")
+from tests.unit.codecs.streams import numcodecs
 
 
 @pytest.mark.parametrize(

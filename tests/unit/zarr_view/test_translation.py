@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import importlib
 import json
 import math
 import struct
@@ -62,9 +61,7 @@ from n5zarr.zarr_view.from_zarr import Members, members_of_v2, members_of_v3, pl
 from n5zarr.zarr_view.merge import changed, other_format
 from n5zarr.zarr_view.record import Record
 from tests.refusals import refused
-
-# none of these has types
-numcodecs: Any = importlib.import_module("numcodecs")
+from tests.unit.codecs.streams import numcodecs
 
 # uint16, 3 x 2, values 1 to 6; and its part of 2 x 2 at the end of the first axis
 HEADER = bytes.fromhex("0000 0002 00000003 00000002")
