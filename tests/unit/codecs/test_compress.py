@@ -263,7 +263,7 @@ def test_a_flipped_bit_under_a_checksum_never_gives_other_data(
 
 # Bounded inflation: what a small block announces bounds what a large payload may allocate.
 
-BOMB = 2**26
+BOMB = 2**25
 MUCH = 2**23
 
 

@@ -83,7 +83,7 @@ def test_nodes_come_depth_first_and_sorted() -> None:
     ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("n_groups", "n_datasets"), [(1, 2000), (100, 30), (2000, 1), (3, 0)])
+@pytest.mark.parametrize(("n_groups", "n_datasets"), [(1, 709), (53, 17), (709, 1), (3, 0)])
 def test_each_document_and_listing_is_asked_for_once(n_groups: int, n_datasets: int) -> None:
     server = Server(deep(n_groups, n_datasets))
     found = [f.path for f, _ in walk(server)]
@@ -97,11 +97,11 @@ def test_each_document_and_listing_is_asked_for_once(n_groups: int, n_datasets: 
 
 
 @pytest.mark.each_of(3)
-@pytest.mark.parametrize(("n_groups", "n_datasets"), [(1, 5000), (200, 25), (5000, 1)])
+@pytest.mark.parametrize(("n_groups", "n_datasets"), [(1, 1511), (59, 29), (1511, 1)])
 def test_many_are_asked_for_at_a_time(n_groups: int, n_datasets: int) -> None:
     server = Server(deep(n_groups, n_datasets))
     n_nodes = sum(1 for _ in walk(server))
-    assert n_nodes >= 5000
+    assert n_nodes > 1511
     assert len(server.batches) < n_nodes / 20
     assert max(map(len, server.batches)) <= 512
 
