@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,9 +15,6 @@ from zarr.buffer import cpu
 
 from n5zarr import N5Store
 from tests.programs import Programs
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 JAVA = Path(__file__).parents[1] / "data" / "java"
 DATASETS = json.loads((JAVA / "manifest.json").read_text())["datasets"]

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -15,10 +16,8 @@ import n5zarr
 from n5zarr import N5Error, N5Store, N5Warning
 from n5zarr.fast import kernel
 from n5zarr.fast.pipeline import N5CodecPipeline
+from tests.refusals import refused
 from tests.shards import follow_recipe, write_shards
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 ROOT = Path(__file__).parents[1] / "data" / "java4" / "codecs.n5"
 VALUES = (np.arange(7)[:, None] * 100 + np.arange(11)).astype("uint16")
@@ -99,9 +98,8 @@ def test_java_4(name: str, way: str) -> None:
         kind, _, words = expected.error.partition(": ")
         if not reads_in_order(way):
             words = words.replace("block 0/0", "block [01]/[01]")
-        with pytest.raises(N5Error, match=words) as caught:
+        with refused(N5Error, kind, words) as caught:
             open_node(name, way)[...]
-        assert caught.value.kind == kind
         assert name in str(caught.value)
         return
     array = open_node(name, way)
@@ -111,7 +109,6 @@ def test_java_4(name: str, way: str) -> None:
 
 
 def test_blocks_of_a_dataset_without_block_size(tmp_path: Path, way: str) -> None:
-    """A dataset without a block size has one block of its own size, which is filled with 0."""
     root = tmp_path / "c.n5"
     shutil.copytree(ROOT / "plain", root / "a/b")
     shutil.copy(ROOT / "doc-no-blocksize" / "attributes.json", root / "a/b")
@@ -202,12 +199,8 @@ def test_missing_blocks_beside_ordinary_ones(tmp_path: Path, way: str) -> None:
 
 
 @pytest.mark.parametrize("options", [{}, {"compression": "zstd"}, {"chunks": 3}], ids=str)
-@pytest.mark.parametrize(
-    "name",
-    ["doc-codecs", "doc-codecs-and-compression", "doc-codecs-raw"],
-)
+@pytest.mark.parametrize("name", ["doc-codecs", "doc-codecs-and-compression", "doc-codecs-raw"])
 def test_a_copy_needs_no_codecs(tmp_path: Path, name: str, options: Any) -> None:
-    """A converted copy has no `codecs`, as other programs read only `compression`."""
     out = tmp_path / "out.n5"
     n5zarr.convert(ROOT / name, out / "a", **options)
     document = json.loads((out / "a" / "attributes.json").read_text())

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import random
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,9 +13,6 @@ import zarr
 
 from n5zarr import N5Store, encode_block
 from n5zarr.format.grid import automatic_block_size
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 tensorstore = pytest.importorskip("tensorstore", reason="peer: uv sync installs it")
 z5py = pytest.importorskip("z5py", reason="peer: uv sync installs it")
@@ -53,11 +51,9 @@ def same_bits(found: np.ndarray, expected: np.ndarray) -> None:
 def write(folder: Path, array: np.ndarray, compression: dict[str, Any]) -> None:
     """Write a dataset block by block, truncated at the edges."""
     document = {
-        "dimensions": array.shape[::-1],
-        "blockSize": BLOCK[::-1],
-        "dataType": array.dtype.name,
+        "dimensions": array.shape[::-1], "blockSize": BLOCK[::-1], "dataType": array.dtype.name,
         "compression": compression,
-    }
+    }  # fmt: skip
     folder.mkdir(parents=True)
     (folder / "attributes.json").write_text(json.dumps(document))
     for position in np.ndindex(*(-(-n // b) for n, b in zip(array.shape, BLOCK, strict=True))):
@@ -89,11 +85,9 @@ def test_peers_read_blocks_encoded_here(tmp_path: Path, dtype: str, compression:
 def test_blocks_of_tensorstore_are_read(tmp_path: Path, dtype: str, compression: str) -> None:
     array = values(dtype)
     metadata = {
-        "dimensions": SHAPE[::-1],
-        "blockSize": BLOCK[::-1],
-        "dataType": array.dtype.name,
+        "dimensions": SHAPE[::-1], "blockSize": BLOCK[::-1], "dataType": array.dtype.name,
         "compression": COMPRESSIONS[compression],
-    }
+    }  # fmt: skip
     spec = {**tensorstore_spec(tmp_path), "metadata": metadata, "create": True}
     tensorstore.open(spec).result().write(array.transpose()).result()
     for codecs in ("zarr", "n5", "portable"):
@@ -130,10 +124,9 @@ def test_automatic_blocks_are_those_of_tensorstore() -> None:
         shape = [rng.choice(sides) for _ in range(rng.randint(1, 5))]
         ratio = [rng.choice([1, 1, 2, 4, 3, 0.5]) for _ in shape]
         schema = {
-            "dtype": "uint8",
-            "domain": {"shape": shape},
+            "dtype": "uint8", "domain": {"shape": shape},
             "chunk_layout": {"chunk": {"aspect_ratio": ratio}},
-        }
+        }  # fmt: skip
         spec = {"driver": "n5", "kvstore": "memory://", "schema": schema}
         made = tensorstore.open(spec, create=True, delete_existing=True).result()
         assert automatic_block_size(tuple(shape), ratio) == made.chunk_layout.read_chunk.shape

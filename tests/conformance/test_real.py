@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,11 +13,9 @@ import zarr
 
 import n5zarr
 from n5zarr import N5Store, N5Warning
+from n5zarr.zarr_view.dataset_view import Codecs
 from tests.virtual import reference
 from tests.virtual_reader import opened
-
-if TYPE_CHECKING:
-    from n5zarr.zarr_view.dataset_view import Codecs
 
 DATA = Path(__file__).parents[1] / "data"
 REAL = DATA / "real"
@@ -27,7 +25,6 @@ EXPECTED = json.loads((DATA / "attributes.expected.json").read_text())
 ZARR_PYTHON_N5 = REAL / "clbarnes+zarr-python-n5" / "data"
 TENSORSTORE = REAL / "google+tensorstore"
 JAVA = REAL / "saalfeldlab+n5" / "src/test/resources"
-RUST = REAL / "aschampion+rust-n5"
 
 
 @pytest.mark.parametrize("codecs", ["zarr", "n5", "portable"])
@@ -67,33 +64,6 @@ def test_containers_of_old_java_versions_are_equal(version: str) -> None:
         np.testing.assert_array_equal(array[y * 4 : y * 4 + ny, x * 5 : x * 5 + nx], payload)
 
 
-GOLDEN = {
-    "blosc_compressor_test_0": {"type": "blosc"},
-    "bzip2_compressor_test_0": {"type": "bzip2"},
-    "gzip_compressor_test_0": {"type": "gzip"},
-    "metadata_test_0": {"type": "raw"},
-    "xz_compressor_test_0": {"type": "xz"},
-}
-
-
-@pytest.mark.parametrize("name", GOLDEN)
-def test_the_golden_blocks_of_tensorstore_decode(name: str) -> None:
-    data = (TENSORSTORE / "golden" / f"{name}_kData.block").read_bytes()
-    block = n5zarr.decode_block(data, data_type="uint16", compression=GOLDEN[name], axis_order="F")
-    np.testing.assert_array_equal(block, [[[1, 3, 5], [2, 4, 6]]])
-
-
-@pytest.mark.parametrize("name", ["RAW", "GZIP", "BZIP2", "XZ", "LZ4"])
-def test_the_blocks_of_rust_n5_decode(name: str) -> None:
-    """Blocks of rust-n5 are decoded; the lz4 one is an LZ4 frame, which Java does not write."""
-    data = (RUST / f"TEST_BLOCK_I16_{name}.block").read_bytes()
-    block = n5zarr.decode_block(
-        data, data_type="int16", compression={"type": name.lower()}, axis_order="F"
-    )
-    assert block.shape == (1, 2, 3)
-    assert block.ravel(order="F").tolist() == [1, 2, 3, 4, 5, 6]
-
-
 def place(document: str, folder: Path) -> None:
     """Write a document to its place in a container, with the children that its source has."""
     folder.mkdir()
@@ -123,13 +93,10 @@ def test_a_document_opens_as_its_source_says(document: str, tmp_path: Path) -> N
     assert node.chunks == tuple(expected["chunks_c"])
     assert node.dtype.name == expected["dtype"]
     assert node.metadata.zarr_format == 3
-    assert node.metadata.dimension_names == _tuple(expected.get("dimension_names"))
+    names = expected.get("dimension_names")
+    assert node.metadata.dimension_names == (None if names is None else tuple(names))
     assert attributes == expected["attributes"]
     assert [c.to_dict() for c in node.metadata.codecs][1:] == expected["compressors"]
-
-
-def _tuple(values: list[str] | None) -> tuple[str, ...] | None:
-    return None if values is None else tuple(values)
 
 
 def test_a_bigstitcher_group_without_blocks_is_a_group_even_without_time_points(
@@ -151,20 +118,21 @@ def coarse_labels() -> np.ndarray:
     return labels
 
 
-@pytest.mark.parametrize("codecs", ["zarr", "n5", "portable"])
-def test_coarser_levels_of_paintera_are_read_by_the_dataset_not_the_header(codecs: Codecs) -> None:
-    coarse: Any = zarr.open_array(N5Store(PAINTERA, codecs=codecs), path="range/data/s1", mode="r")
+@pytest.mark.parametrize(
+    "options", [{"codecs": "zarr"}, {"codecs": "n5"}, {"codecs": "portable"}, {"zarr_format": 2}]
+)
+def test_coarser_levels_of_paintera_are_read_by_the_dataset_not_the_header(options: Any) -> None:
+    store = N5Store(PAINTERA, **options)
+    coarse: Any = zarr.open_array(store, path="range/data/s1", mode="r")
     np.testing.assert_array_equal(coarse[...], coarse_labels())
+
+
+def test_coarser_levels_of_paintera_are_read_by_the_fast_way() -> None:
     opened: Any = n5zarr.open_array(PAINTERA, path="range/data/s1", mode="r")
     np.testing.assert_array_equal(opened[3:11, 5:, 7], coarse_labels()[3:11, 5:, 7])
     for level in ("s0", "s1"):
         uniform: Any = n5zarr.open_array(PAINTERA, path=f"uniform/data/{level}", mode="r")
         assert (uniform[...] == 2).all()
-
-
-def test_coarser_levels_of_paintera_in_the_view_of_zarr_2() -> None:
-    coarse: Any = zarr.open_array(N5Store(PAINTERA, zarr_format=2), path="range/data/s1", mode="r")
-    np.testing.assert_array_equal(coarse[...], coarse_labels())
 
 
 def test_tools_read_coarser_levels_of_paintera(tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import filecmp
 import shutil
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,9 +13,6 @@ import zarr
 
 import n5zarr
 from tests.data.make_release import ATTRIBUTES, RELEASES, dataset, place, plain, through_zarr
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 FOLDERS = sorted(path for path in RELEASES.iterdir() if path.is_dir())
 NODES = {**plain(), **through_zarr()}

@@ -3,25 +3,26 @@
 from __future__ import annotations
 
 import importlib
+import re
 import struct
 import sys
-import tracemalloc
 from typing import Any
 
+import numpy as np
 import pytest
 
-from n5zarr.codecs.compress import codec_of, decompress
+from n5zarr.codecs.label_multiset import encode_multisets
+from n5zarr.codecs.multisets import LabelMultisets
 from n5zarr.errors import N5BlockError, N5MissingDependencyError, N5UnsupportedError
 from n5zarr.format.compression import Blosc
+from tests.memory import traced
+from tests.refusals import refused
+from tests.unit.codecs.streams import DATA, numcodecs, packed, unpacked, usable
 
-# none of these has types
-cramjam: Any = importlib.import_module("cramjam")
-numcodecs: Any = importlib.import_module("numcodecs")
+cramjam: Any = importlib.import_module("cramjam")  # has no types
 
-DATA = bytes(range(250)) * 8
-BUFFER = numcodecs.Blosc("zstd", 5, 1).encode(DATA)
+BUFFER: bytes = numcodecs.Blosc("zstd", 5, 1).encode(DATA)
 COPIED = numcodecs.Blosc("lz4", 0, 0).encode(DATA)  # clevel 0: bytes behind a header
-GOLDEN = bytes.fromhex("02019602 0c000000 0c000000 1c000000 0001 0002 0003 0004 0005 0006")
 
 
 def changed(buffer: bytes, at: int, value: int) -> bytes:
@@ -30,90 +31,62 @@ def changed(buffer: bytes, at: int, value: int) -> bytes:
 
 
 def read(payload: bytes, n_bytes: int = len(DATA)) -> bytes:
-    return bytes(decompress(memoryview(payload), n_bytes, Blosc()))
+    return unpacked(payload, Blosc(), n_bytes)
 
 
-@pytest.mark.parametrize(
-    "payload",
-    [
-        pytest.param(BUFFER, id="compressed"),
-        pytest.param(COPIED, id="copied"),
-        pytest.param(BUFFER + b"junk", id="junk"),
-        pytest.param(COPIED + b"junk", id="junk-after-copied"),
-        pytest.param(numcodecs.Blosc().encode(DATA + b"surplus"), id="surplus"),
-        pytest.param(numcodecs.Blosc("blosclz", 9, 2).encode(DATA), id="other-parameters"),
-    ],
-)
+def of_format(number: int) -> bytes:
+    return BUFFER[:2] + bytes([BUFFER[2] & 0x1F | number << 5]) + BUFFER[3:]
+
+
+READ = {
+    "compressed": BUFFER,
+    "copied": COPIED,
+    "junk": BUFFER + b"junk",
+    "junk-after-copied": COPIED + b"junk",
+    "surplus": numcodecs.Blosc().encode(DATA + b"surplus"),
+    "other-parameters": numcodecs.Blosc("blosclz", 9, 2).encode(DATA),
+}
+
+
+@pytest.mark.parametrize("payload", READ.values(), ids=READ)
 def test_a_buffer_describes_itself(payload: bytes) -> None:
     assert read(payload) == DATA
-
-
-def test_the_buffer_of_tensorstore_is_read() -> None:
-    assert read(GOLDEN, 12) == bytes.fromhex("000100020003000400050006")
 
 
 @pytest.mark.parametrize("buffer", [BUFFER, COPIED], ids=["compressed", "copied"])
 def test_a_buffer_cut_anywhere_is_an_error(buffer: bytes) -> None:
     for length in range(1, len(buffer)):
-        with pytest.raises(N5BlockError) as caught:
+        with refused(N5BlockError, "payload"):
             read(buffer[:length])
-        assert caught.value.kind == "payload"
         with pytest.raises(N5BlockError):
-            codec_of(Blosc()).usable(memoryview(buffer[:length]), len(DATA), Blosc())
+            usable(buffer[:length], Blosc())
 
 
-def test_a_cut_copied_buffer_says_so() -> None:
-    with pytest.raises(N5BlockError) as caught:
-        read(COPIED[:1000])
-    assert str(caught.value) == (
-        "block payload: expected a blosc buffer of 2016 bytes, got 1000 (incomplete write?)"
-    )
+DAMAGED = {
+    "cut": (COPIED[:1000], "a blosc buffer of 2016 bytes, got 1000 (incomplete write?)"),
+    "longer-copied": (changed(COPIED, 4, 3000), "expected 3000 uncompressed bytes, got 2000"),
+    "compressed-as-copied": (BUFFER[:2] + b"\2" + BUFFER[3:], "uncompressed bytes, got"),
+    **{f"version-{n}": (bytes([n]) + BUFFER[1:], f"got version {n}") for n in (0, 3, 0x1F, 255)},
+    **{f"nbytes-{n}": (changed(BUFFER, 4, n), "a blosc buffer: error during blosc")
+       for n in (0, 1999)},
+    **{f"nbytes-{n}": (changed(BUFFER, 4, n), f"blosc buffer of 2000 bytes, got one of {n}")
+       for n in (2**31, 2**32 - 1)},
+    **{f"cbytes-{n}": (changed(BUFFER, 12, n), f"expected a blosc buffer of {n} bytes, got ")
+       for n in (0, 15, len(BUFFER) + 1, 2**32 - 1)},
+    "inside": (BUFFER[:20] + bytes(len(BUFFER) - 20), "expected a blosc buffer: "),
+    "block-size-0": (changed(BUFFER, 8, 0), "block payload: "),
+    "not-snappy": (of_format(2), "block payload: "),
+    **{f"format-{n}": (of_format(n), f"of a known format, got {n}") for n in (5, 6, 7)},
+}  # fmt: skip
 
 
-def test_a_copied_buffer_that_lies_about_its_length_is_an_error() -> None:
-    with pytest.raises(N5BlockError, match="expected 3000 uncompressed bytes, got 2000"):
-        read(changed(COPIED, 4, 3000), 2500)
-
-
-@pytest.mark.parametrize("version", [0, 3, 0x1F, 255])
-def test_another_version_is_an_error(version: int) -> None:
-    with pytest.raises(N5BlockError, match=f"got version {version}"):
-        read(bytes([version]) + BUFFER[1:])
-
-
-@pytest.mark.parametrize("nbytes", [0, 1999])
-def test_a_shorter_length_before_compression_is_an_error(nbytes: int) -> None:
-    with pytest.raises(N5BlockError, match="expected a blosc buffer: error during blosc"):
-        read(changed(BUFFER, 4, nbytes))
-
-
-@pytest.mark.parametrize("nbytes", [2**31, 2**32 - 1])
-def test_a_longer_length_before_compression_is_an_error(nbytes: int) -> None:
-    with pytest.raises(
-        N5BlockError, match=f"expected a blosc buffer of 2000 bytes, got one of {nbytes}"
-    ):
-        read(changed(BUFFER, 4, nbytes))
-
-
-@pytest.mark.parametrize("cbytes", [0, 15, len(BUFFER) + 1, 2**32 - 1])
-def test_another_length_after_compression_is_an_error(cbytes: int) -> None:
-    with pytest.raises(N5BlockError, match=f"expected a blosc buffer of {cbytes} bytes, got "):
-        read(changed(BUFFER, 12, cbytes))
-
-
-def test_damage_inside_the_buffer_is_an_error() -> None:
-    broken = BUFFER[:20] + bytes(len(BUFFER) - 20)
-    with pytest.raises(N5BlockError, match="expected a blosc buffer: "):
-        read(broken)
-
-
-def test_a_block_size_of_zero_is_an_error() -> None:
-    with pytest.raises(N5BlockError):
-        read(changed(BUFFER, 8, 0))
+@pytest.mark.parametrize(("payload", "message"), DAMAGED.values(), ids=DAMAGED)
+def test_damage_is_named(payload: bytes, message: str) -> None:
+    with refused(N5BlockError, "payload", re.escape(message)):
+        read(payload)
 
 
 def test_the_block_size_of_a_copied_buffer_does_not_matter() -> None:
-    """The block size of a copied buffer is ignored, as c-blosc does."""
     odd = bytearray(changed(COPIED, 8, 1121))
     odd[3] = 2  # bytes of an item
     assert numcodecs.Blosc().decode(bytes(odd)) == DATA
@@ -121,9 +94,8 @@ def test_the_block_size_of_a_copied_buffer_does_not_matter() -> None:
 
 
 def test_snappy_cannot_be_written() -> None:
-    with pytest.raises(N5UnsupportedError, match="blosc: cname: expected one") as caught:
-        codec_of(Blosc(cname="snappy")).compress(DATA, Blosc(cname="snappy"), 1)
-    assert caught.value.kind == "compression"
+    with refused(N5UnsupportedError, "compression", "blosc: cname: expected one"):
+        packed(DATA, Blosc(cname="snappy"))
 
 
 def snappy(data: bytes, *, item_size: int, block_size: int, split: bool, shuffle: bool) -> bytes:
@@ -188,58 +160,42 @@ def test_a_changed_byte_in_a_snappy_buffer_gives_a_value_or_an_error() -> None:
                 continue
 
 
-def test_a_buffer_that_only_claims_to_be_snappy_is_damaged() -> None:
-    with pytest.raises(N5BlockError):
-        read(BUFFER[:2] + bytes([BUFFER[2] & 0x1F | 2 << 5]) + BUFFER[3:])
-
-
-def test_snappy_buffers_are_never_usable() -> None:
-    assert codec_of(Blosc()).usable(memoryview(SNAPPY), len(NUMBERS), Blosc()) is None
-
-
 def test_snappy_without_its_package_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "cramjam", None)
     with pytest.raises(N5MissingDependencyError, match=r"pip install 'n5zarr\[snappy\]'"):
         read(SNAPPY, len(NUMBERS))
 
 
-def test_an_unknown_format_is_damaged() -> None:
-    unknown = BUFFER[:2] + bytes([BUFFER[2] & 0x1F | 6 << 5]) + BUFFER[3:]
-    with pytest.raises(N5BlockError):
-        read(unknown)
-    assert codec_of(Blosc()).usable(memoryview(unknown), len(DATA), Blosc()) is None
-
-
 @pytest.mark.parametrize("item_size", [1, 2, 4, 8])
 def test_the_item_size_is_written(item_size: int) -> None:
-    packed = bytes(
-        codec_of(Blosc(cname="lz4", shuffle=1)).compress(
-            DATA, Blosc(cname="lz4", shuffle=1), item_size
-        )
-    )
-    assert packed[3] == item_size
+    assert packed(DATA, Blosc(cname="lz4", shuffle=1), item_size)[3] == item_size
 
 
-@pytest.mark.parametrize(
-    ("payload", "expected"),
-    [
-        pytest.param(BUFFER, len(BUFFER), id="compressed"),
-        pytest.param(COPIED, len(COPIED), id="copied"),
-        pytest.param(BUFFER + b"junk", len(BUFFER), id="junk-is-cut-off"),
-        pytest.param(numcodecs.Blosc().encode(DATA + b"x"), None, id="surplus"),
-    ],
-)
+def test_labels_are_written_as_bytes() -> None:
+    labels = LabelMultisets.of(np.zeros((20, 20), "u8"))
+    assert encode_multisets(labels, Blosc())[16 + 3] == 1
+
+
+USABLE = {
+    "compressed": (BUFFER, len(BUFFER)),
+    "copied": (COPIED, len(COPIED)),
+    "junk-is-cut-off": (BUFFER + b"junk", len(BUFFER)),
+    "surplus": (numcodecs.Blosc().encode(DATA + b"x"), None),
+    "unknown-format": (of_format(6), None),
+}
+
+
+@pytest.mark.parametrize(("payload", "expected"), USABLE.values(), ids=USABLE)
 def test_only_a_buffer_of_the_right_length_is_usable(payload: bytes, expected: int | None) -> None:
-    assert codec_of(Blosc()).usable(memoryview(payload), len(DATA), Blosc()) == expected
+    assert usable(payload, Blosc()) == expected
+
+
+def test_snappy_buffers_are_never_usable() -> None:
+    assert usable(SNAPPY, Blosc(), len(NUMBERS)) is None
 
 
 def test_a_snappy_header_does_not_allocate_what_it_announces() -> None:
     lying = changed(changed(SNAPPY, 4, 2**28), 8, 2**28)
-    tracemalloc.start()
-    try:
-        with pytest.raises(N5BlockError):
-            read(lying, len(NUMBERS))
-        _, peak = tracemalloc.get_traced_memory()
-    finally:
-        tracemalloc.stop()
-    assert peak < 2**23
+    with traced() as memory, pytest.raises(N5BlockError):
+        read(lying, len(NUMBERS))
+    assert 0 < memory.peak < 2**23

@@ -9,128 +9,81 @@ import deflate
 import numpy as np
 import pytest
 
-from n5zarr.codecs.compress import codec_of, decompress
 from n5zarr.errors import N5BlockError
 from n5zarr.format.compression import Gzip
+from tests.refusals import refused
+from tests.unit.codecs.streams import packed, unpacked, usable
 
 DATA = bytes(range(256)) * 4
 HALVES = DATA[:500], DATA[500:]
 MEMBER = gzip.compress(DATA, 6, mtime=0)
+TWO = b"".join(gzip.compress(half) for half in HALVES)
 ZLIB = zlib.compress(DATA, 6)
+GZIP_, ZLIB_ = Gzip(), Gzip(use_zlib=True)
+
+READ = {
+    "one-member": (MEMBER, GZIP_),
+    "two-members": (TWO, GZIP_),
+    "empty-members-around-it": (gzip.compress(b"") + MEMBER + gzip.compress(b""), GZIP_),
+    "many-members": (b"".join(gzip.compress(DATA[i : i + 1]) for i in range(1024)), GZIP_),
+    "surplus-in-the-member": (gzip.compress(DATA + b"surplus"), GZIP_),
+    "surplus-member": (MEMBER + gzip.compress(b"surplus"), GZIP_),
+    "file-name": (MEMBER[:3] + b"\x08" + MEMBER[4:10] + b"name\0" + MEMBER[10:], GZIP_),
+    # whatever follows a zlib stream
+    "zlib": (ZLIB, ZLIB_),
+    "zlib-junk-behind": (ZLIB + b"junk", ZLIB_),
+    "zlib-zeros-behind": (ZLIB + bytes(512), ZLIB_),
+    "zlib-surplus": (zlib.compress(DATA + b"surplus"), ZLIB_),
+    "zlib-stored": (zlib.compress(DATA, 0), ZLIB_),
+}
 
 
-def read(payload: bytes, *, use_zlib: bool = False, n_bytes: int = len(DATA)) -> bytes:
-    return bytes(decompress(memoryview(payload), n_bytes, Gzip(use_zlib=use_zlib)))
+@pytest.mark.parametrize(("payload", "compression"), READ.values(), ids=READ)
+def test_a_payload_that_java_reads_is_read(payload: bytes, compression: Gzip) -> None:
+    assert unpacked(payload, compression, len(DATA)) == DATA
 
 
-@pytest.mark.parametrize(
-    "payload",
-    [
-        pytest.param(MEMBER, id="one-member"),
-        pytest.param(b"".join(gzip.compress(half) for half in HALVES), id="two-members"),
-        pytest.param(
-            gzip.compress(b"") + MEMBER + gzip.compress(b""), id="empty-members-around-it"
-        ),
-        pytest.param(
-            b"".join(gzip.compress(DATA[i : i + 1]) for i in range(1024)), id="many-members"
-        ),
-        pytest.param(gzip.compress(DATA + b"surplus"), id="surplus-in-the-member"),
-        pytest.param(MEMBER + gzip.compress(b"surplus"), id="surplus-member"),
-        pytest.param(MEMBER[:3] + b"\x08" + MEMBER[4:10] + b"name\0" + MEMBER[10:], id="file-name"),
-    ],
-)
-def test_a_payload_that_java_reads_is_read(payload: bytes) -> None:
-    assert read(payload) == DATA
-
-
-@pytest.mark.parametrize(
-    "junk", [b"x", b"\0", b"\0" * 512, b"PK\3\4", b"\x1f", b"\x1f\x8b", b"x" * 20]
-)
-def test_junk_after_the_last_member_is_an_error_as_in_java(junk: bytes) -> None:
-    with pytest.raises(N5BlockError) as caught:
-        read(MEMBER + junk)
-    assert caught.value.kind == "payload"
-
-
-def test_junk_says_what_was_expected() -> None:
-    with pytest.raises(N5BlockError, match="expected another gzip member or the end, got 5 other"):
-        read(MEMBER + b"junk!")
-
-
-def test_a_member_cut_anywhere_is_an_error() -> None:
-    for length in range(1, len(MEMBER)):
-        with pytest.raises(N5BlockError):
-            read(MEMBER[:length])
-
-
-def test_a_second_member_cut_anywhere_is_an_error() -> None:
-    first, second = (gzip.compress(half) for half in HALVES)
-    for length in range(len(second)):
-        with pytest.raises(N5BlockError):
-            read(first + second[:length])
-
-
-@pytest.mark.parametrize("at", range(-8, 0), ids=lambda at: f"trailer{at}")
-def test_a_bad_crc_or_length_is_an_error(at: int) -> None:
-    broken = bytearray(MEMBER)
+def flipped(payload: bytes, at: int) -> bytes:
+    broken = bytearray(payload)
     broken[at] ^= 1
-    with pytest.raises(N5BlockError, match="gzip stream"):
-        read(bytes(broken))
+    return bytes(broken)
 
 
-def test_zlib_bytes_without_use_zlib_are_an_error() -> None:
-    with pytest.raises(N5BlockError, match="expected a gzip stream"):
-        read(ZLIB)
+ANOTHER = "expected another gzip member or the end, got {} other"
+DAMAGED = {
+    **{f"{len(junk)}-junk-{junk[:2].hex()}": (MEMBER + junk, GZIP_, ANOTHER.format(len(junk)))
+       for junk in (b"x", b"\0", b"\0" * 512, b"PK\3\4", b"x" * 20, b"\x1f", b"\x1f\x8b")},
+    # the checksum and the length
+    **{f"trailer{at}": (flipped(MEMBER, at), GZIP_, "gzip stream") for at in range(-8, 0)},
+    **{f"zlib-trailer{at}": (flipped(ZLIB, at), ZLIB_, "zlib stream") for at in range(-4, 0)},
+    "zlib-for-gzip": (ZLIB, GZIP_, "expected a gzip stream"),
+    "gzip-for-zlib": (MEMBER, ZLIB_, "expected a zlib stream"),
+    "two-zlib-streams": (b"".join(map(zlib.compress, HALVES)), ZLIB_,
+                         "expected 1024 bytes, got 500"),
+}  # fmt: skip
 
 
-def test_gzip_bytes_with_use_zlib_are_an_error() -> None:
-    with pytest.raises(N5BlockError, match="expected a zlib stream"):
-        read(MEMBER, use_zlib=True)
+@pytest.mark.parametrize(("payload", "compression", "message"), DAMAGED.values(), ids=DAMAGED)
+def test_damage_is_named(payload: bytes, compression: Gzip, message: str) -> None:
+    with refused(N5BlockError, "payload", message):
+        unpacked(payload, compression, len(DATA))
 
 
 @pytest.mark.parametrize(
-    "payload",
-    [
-        pytest.param(ZLIB, id="plain"),
-        pytest.param(ZLIB + b"junk", id="junk-behind"),
-        pytest.param(ZLIB + bytes(512), id="zeros-behind"),
-        pytest.param(zlib.compress(DATA + b"surplus"), id="surplus"),
-        pytest.param(zlib.compress(DATA, 0), id="stored"),
-    ],
+    ("payload", "compression", "shortest"),
+    [(MEMBER, GZIP_, 1), (TWO, GZIP_, len(gzip.compress(HALVES[0]))), (ZLIB, ZLIB_, 1)],
+    ids=["member", "second-member", "zlib"],
 )
-def test_zlib_streams_are_read_whatever_follows(payload: bytes) -> None:
-    assert read(payload, use_zlib=True) == DATA
-
-
-def test_a_zlib_stream_cut_anywhere_is_an_error() -> None:
-    for length in range(1, len(ZLIB)):
+def test_a_stream_cut_anywhere_is_an_error(
+    payload: bytes, compression: Gzip, shortest: int
+) -> None:
+    for length in range(shortest, len(payload)):
         with pytest.raises(N5BlockError):
-            read(ZLIB[:length], use_zlib=True)
-
-
-@pytest.mark.parametrize("at", range(-4, 0), ids=lambda at: f"trailer{at}")
-def test_a_bad_adler_checksum_is_an_error(at: int) -> None:
-    broken = bytearray(ZLIB)
-    broken[at] ^= 1
-    with pytest.raises(N5BlockError, match="zlib stream"):
-        read(bytes(broken), use_zlib=True)
-
-
-@pytest.mark.parametrize("use_zlib", [False, True])
-def test_a_single_zlib_stream_is_not_continued(use_zlib: bool) -> None:
-    pack = zlib.compress if use_zlib else gzip.compress
-    payload = b"".join(pack(half) for half in HALVES)
-    if use_zlib:
-        with pytest.raises(N5BlockError, match="expected 1024 bytes, got 500"):
-            read(payload, use_zlib=True)
-    else:
-        assert read(payload) == DATA
+            unpacked(payload[:length], compression, len(DATA))
 
 
 def test_the_header_written_has_no_time_and_no_name() -> None:
-    packed = bytes(codec_of(Gzip()).compress(DATA, Gzip(), 1))
-    assert packed[:4] == bytes.fromhex("1f8b0800")
-    assert packed[4:8] == bytes(4)
+    assert packed(DATA, GZIP_)[:8] == bytes.fromhex("1f8b0800") + bytes(4)
 
 
 @pytest.mark.parametrize("shape", [(29, 31, 37), (31, 37, 41)])
@@ -141,55 +94,45 @@ def test_noisy_images_become_as_small_as_by_zlib(
     z, y, x = np.indices(shape)
     smooth = 120 + 60 * np.sin(x / 17) * np.sin(y / 13) * np.sin(z / 11)
     image = (scale * (smooth + np.random.default_rng(5).normal(0, 3, shape))).astype(dtype)
-    packed = bytes(codec_of(Gzip()).compress(image.tobytes(), Gzip(), image.itemsize))
-    assert gzip.decompress(packed) == image.tobytes()
-    assert len(packed) < 1.02 * len(zlib.compress(image.tobytes(), 6))
+    payload = packed(image.tobytes(), GZIP_, image.itemsize)
+    assert gzip.decompress(payload) == image.tobytes()
+    assert len(payload) < 1.02 * len(zlib.compress(image.tobytes(), 6))
 
 
-@pytest.mark.parametrize(
-    ("payload", "expected"),
-    [
-        pytest.param(MEMBER, len(MEMBER), id="one-member"),
-        pytest.param(MEMBER + b"junk", None, id="junk"),
-        pytest.param(MEMBER[:-1], None, id="cut"),
-        pytest.param(MEMBER[:17], None, id="shorter-than-any-member"),
-        pytest.param(b"", None, id="empty"),
-        pytest.param(ZLIB, None, id="zlib"),
-        pytest.param(gzip.compress(DATA + b"x"), None, id="surplus"),
-        pytest.param(gzip.compress(HALVES[0]) + gzip.compress(HALVES[1]), None, id="two-members"),
-    ],
-)
-def test_only_a_member_of_the_right_length_is_usable(payload: bytes, expected: int | None) -> None:
-    assert codec_of(Gzip()).usable(memoryview(payload), len(DATA), Gzip()) == expected
+STORED = zlib.compress(DATA, 0)
+USABLE = {
+    "one-member": (MEMBER, GZIP_, len(MEMBER)),
+    "junk": (MEMBER + b"junk", GZIP_, None),
+    "cut": (MEMBER[:-1], GZIP_, None),
+    "shorter-than-any-member": (MEMBER[:17], GZIP_, None),
+    "empty": (b"", GZIP_, None),
+    "zlib-for-gzip": (ZLIB, GZIP_, None),
+    "surplus": (gzip.compress(DATA + b"x"), GZIP_, None),
+    "two-members": (TWO, GZIP_, None),
+    "zlib": (ZLIB, ZLIB_, len(ZLIB)),
+    "zlib-stored": (STORED, ZLIB_, len(STORED)),
+    "gzip-for-zlib": (MEMBER, ZLIB_, None),
+    "zlib-empty": (b"", ZLIB_, None),
+    "zlib-header-only": (b"\x78\x9c", ZLIB_, None),
+    "zlib-bad-header-check": (b"\x78\x9d" + ZLIB[2:], ZLIB_, None),
+    "zlib-zeros": (bytes(20), ZLIB_, None),
+}
 
 
-@pytest.mark.parametrize(
-    ("payload", "expected"),
-    [
-        pytest.param(ZLIB, len(ZLIB), id="zlib"),
-        pytest.param(zlib.compress(DATA, 0), len(zlib.compress(DATA, 0)), id="stored"),
-        pytest.param(MEMBER, None, id="gzip"),
-        pytest.param(b"", None, id="empty"),
-        pytest.param(b"\x78\x9c", None, id="header-only"),
-        pytest.param(b"\x78\x9d" + ZLIB[2:], None, id="bad-header-check"),
-        pytest.param(bytes(20), None, id="zeros"),
-    ],
-)
-def test_only_a_zlib_header_is_usable_with_use_zlib(payload: bytes, expected: int | None) -> None:
-    assert (
-        codec_of(Gzip(use_zlib=True)).usable(memoryview(payload), len(DATA), Gzip(use_zlib=True))
-        == expected
-    )
+@pytest.mark.parametrize(("payload", "compression", "expected"), USABLE.values(), ids=USABLE)
+def test_only_one_stream_of_the_right_length_is_usable(
+    payload: bytes, compression: Gzip, expected: int | None
+) -> None:
+    assert usable(payload, compression, len(DATA)) == expected
 
 
 @pytest.mark.parametrize("use_zlib", [False, True])
 def test_data_that_compress_well_are_left_to_libdeflate(use_zlib: bool) -> None:
     """ISA-L is for noise; both sizes are beside its sample, of which one decides."""
     rng = np.random.default_rng(3)
+    by = deflate.zlib_compress if use_zlib else deflate.gzip_compress
     for n in (3 * 2**13, 5 * 2**14):
         data = rng.integers(0, 4, n).astype("u1").tobytes()
-        packed = bytes(codec_of(Gzip()).compress(data, Gzip(level=5, use_zlib=use_zlib), 1))
-        by = deflate.zlib_compress if use_zlib else deflate.gzip_compress
-        assert packed == bytes(by(data, 5))
+        assert packed(data, Gzip(level=5, use_zlib=use_zlib)) == bytes(by(data, 5))
         noise = rng.bytes(n)
-        assert bytes(codec_of(Gzip()).compress(noise, Gzip(use_zlib=use_zlib), 1)) != by(noise, 5)
+        assert packed(noise, Gzip(use_zlib=use_zlib)) != by(noise, 5)

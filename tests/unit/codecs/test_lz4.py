@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import json
 import struct
 from pathlib import Path
@@ -14,43 +13,28 @@ import xxhash
 import zarr
 
 import n5zarr
-from n5zarr.codecs.compress import codec_of, decompress
 from n5zarr.errors import N5BlockError
 from n5zarr.format.compression import Lz4
+from tests.refusals import refused
+from tests.unit.codecs.streams import (
+    DATA,
+    LZ4_MAGIC,
+    lz4_block,
+    lz4_frame,
+    lz4_piece,
+    numcodecs,
+    packed,
+    unpacked,
+    usable,
+)
 
-# none of these has types
-lz4_block: Any = importlib.import_module("lz4.block")
-lz4_frame: Any = importlib.import_module("lz4.frame")
-numcodecs: Any = importlib.import_module("numcodecs")
-
-DATA = bytes(range(250)) * 8
-MAGIC = b"LZ4Block"
-END = MAGIC + b"\x16" + bytes(12)
+END = LZ4_MAGIC + b"\x16" + bytes(12)
 # 48 bytes as lz4-java writes them, with the checksum that it printed
 SAMPLE_HEAD = bytes.fromhex("4c5a34426c6f636b 16 30000000 30000000 86192f01")
-RUST = Path(__file__).parents[2] / "data" / "real" / "aschampion+rust-n5"
-
-
-def piece(
-    data: bytes,
-    *,
-    method: int = 0x20,
-    level: int = 6,
-    stored: bytes | None = None,
-    announced: int | None = None,
-    mask: int = 0x0FFFFFFF,
-) -> bytes:
-    """Frame one piece as lz4-java does."""
-    if stored is None:
-        stored = data if method == 0x10 else lz4_block.compress(data, store_size=False)
-    checksum = xxhash.xxh32_intdigest(data, 0x9747B28C) & mask
-    length = len(data) if announced is None else announced
-    head = struct.pack("<BIII", method | level, len(stored), length, checksum)
-    return MAGIC + head + stored
 
 
 def read(payload: bytes, n_bytes: int = len(DATA)) -> bytes:
-    return bytes(decompress(memoryview(payload), n_bytes, Lz4()))
+    return unpacked(payload, Lz4(), n_bytes)
 
 
 def unmasked_data() -> bytes:
@@ -62,157 +46,122 @@ def unmasked_data() -> bytes:
     )
 
 
-@pytest.mark.parametrize(
-    "payload",
-    [
-        pytest.param(piece(DATA) + END, id="one-piece"),
-        pytest.param(piece(DATA[:999]) + piece(DATA[999:]) + END, id="two-pieces"),
-        pytest.param(piece(DATA, method=0x10) + END, id="raw-piece"),
-        pytest.param(piece(DATA), id="no-end-mark"),
-        pytest.param(piece(DATA) + END + b"junk", id="junk-after-the-end-mark"),
-        pytest.param(piece(DATA) + b"junk", id="junk-instead-of-the-end-mark"),
-        pytest.param(piece(DATA + b"surplus") + END, id="surplus"),
-        pytest.param(piece(DATA, level=1) + END, id="lowest-level-that-fits"),
-        pytest.param(lz4_frame.compress(DATA), id="frame-of-rust-n5"),
-        pytest.param(lz4_frame.compress(DATA, content_checksum=True), id="frame-with-checksum"),
-        pytest.param(lz4_frame.compress(DATA, store_size=False), id="frame-without-size"),
-        pytest.param(numcodecs.LZ4().encode(DATA), id="numcodecs-of-zarr2"),
-        pytest.param(lz4_block.compress(DATA, store_size=False), id="bare-block-of-z5"),
-    ],
-)
+BARE = lz4_block.compress(DATA, store_size=False)
+READ = {
+    "one-piece": lz4_piece(DATA) + END,
+    "two-pieces": lz4_piece(DATA[:999]) + lz4_piece(DATA[999:]) + END,
+    "raw-piece": lz4_piece(DATA, method=0x10) + END,
+    "no-end-mark": lz4_piece(DATA),
+    "junk-after-the-end-mark": lz4_piece(DATA) + END + b"junk",
+    "junk-instead-of-the-end-mark": lz4_piece(DATA) + b"junk",
+    "surplus": lz4_piece(DATA + b"surplus") + END,
+    "lowest-level-that-fits": lz4_piece(DATA, level=1) + END,
+    "frame-of-rust-n5": lz4_frame.compress(DATA),
+    "frame-with-checksum": lz4_frame.compress(DATA, content_checksum=True),
+    "frame-without-size": lz4_frame.compress(DATA, store_size=False),
+    "numcodecs-of-zarr2": numcodecs.LZ4().encode(DATA),
+    "bare-block-of-z5": BARE,
+}
+
+
+@pytest.mark.parametrize("payload", READ.values(), ids=READ)
 def test_all_four_formats_are_read(payload: bytes) -> None:
     assert read(payload) == DATA
-
-
-@pytest.mark.parametrize("name", ["TEST_BLOCK_I16_LZ4.block", "TEST_BLOCK_I16_LZ4_pure.block"])
-def test_the_frames_of_rust_n5_are_read(name: str) -> None:
-    payload = (RUST / name).read_bytes()[16:]
-    assert read(payload, 12) == bytes.fromhex("000100020003000400050006")
 
 
 def test_the_checksum_of_the_sample_is_that_of_java() -> None:
     # the sample's checksum has 28 bits; data of 48 bytes for which it is the one printed by Java
     # are not given, so only the layout can be compared
-    head = piece(bytes(48), method=0x10)[:21]
+    head = lz4_piece(bytes(48), method=0x10)[:21]
     assert (head[:17], len(head)) == (SAMPLE_HEAD[:17], len(SAMPLE_HEAD))
 
 
 @pytest.mark.parametrize(
-    ("n_bytes", "block_size", "token"),
-    [
-        pytest.param(10, 64, 0x10, id="64"),
-        pytest.param(10, 1024, 0x10, id="1024"),
-        pytest.param(10, 1025, 0x11, id="1025"),
-        pytest.param(10, 65536, 0x16, id="default"),
-        pytest.param(10, 65537, 0x17, id="one-more"),
-        pytest.param(10, 2**25, 0x1F, id="largest"),
-    ],
+    ("block_size", "token"),
+    [(64, 0x10), (1024, 0x10), (1025, 0x11), (65536, 0x16), (65537, 0x17), (2**25, 0x1F)],
 )
-def test_the_token_holds_the_level_of_the_block_size(
-    n_bytes: int, block_size: int, token: int
-) -> None:
-    packed = bytes(
-        codec_of(Lz4(block_size=block_size)).compress(
-            bytes(range(n_bytes)), Lz4(block_size=block_size), 1
-        )
-    )
-    assert packed[8] == token  # ten different bytes do not compress: raw
-    assert packed[-21:] == MAGIC + bytes([token & 0x1F]) + bytes(12)
+def test_the_token_holds_the_level_of_the_block_size(block_size: int, token: int) -> None:
+    payload = packed(bytes(range(10)), Lz4(block_size=block_size))
+    assert payload[8] == token  # ten different bytes do not compress: raw
+    assert payload[-21:] == LZ4_MAGIC + bytes([token & 0x1F]) + bytes(12)
 
 
 def test_data_is_cut_into_pieces_of_the_block_size() -> None:
-    packed = bytes(codec_of(Lz4(block_size=1000)).compress(DATA, Lz4(block_size=1000), 1))
-    assert packed.count(MAGIC) == 3
-    assert struct.unpack_from("<I", packed, 13) == (1000,)
-    assert packed == piece(DATA[:1000], level=0) + piece(DATA[1000:], level=0) + END[:8] + bytes(
-        [0x10]
-    ) + bytes(12)
+    pieces = lz4_piece(DATA[:1000], level=0) + lz4_piece(DATA[1000:], level=0)
+    end = LZ4_MAGIC + bytes([0x10]) + bytes(12)
+    assert packed(DATA, Lz4(block_size=1000)) == pieces + end
 
 
 def test_no_data_is_an_end_mark() -> None:
-    assert bytes(codec_of(Lz4()).compress(b"", Lz4(), 1)) == END
+    assert packed(b"", Lz4()) == END
 
 
 def test_the_checksum_has_28_bits_as_in_java() -> None:
     data = unmasked_data()
-    packed = bytes(codec_of(Lz4()).compress(data, Lz4(), 1))
-    (checksum,) = struct.unpack_from("<I", packed, 17)
+    (checksum,) = struct.unpack_from("<I", packed(data, Lz4()), 17)
     assert checksum == xxhash.xxh32_intdigest(data, 0x9747B28C) & 0x0FFFFFFF
 
 
 def test_a_full_checksum_is_refused_as_in_java() -> None:
     data = unmasked_data()
     with pytest.raises(N5BlockError, match="checksum does not match"):
-        read(piece(data, mask=0xFFFFFFFF) + END, len(data))
+        read(lz4_piece(data, mask=0xFFFFFFFF) + END, len(data))
 
 
-@pytest.mark.parametrize(
-    ("payload", "message"),
-    [
-        pytest.param(piece(DATA)[:-1], "damaged or truncated", id="cut-piece"),
-        pytest.param(piece(DATA)[:15], "expected 2000 bytes, got 0", id="cut-header"),
-        pytest.param(END, "expected 2000 bytes, got 0", id="only-an-end-mark"),
-        pytest.param(piece(DATA[:999]) + END, "expected 2000 bytes, got 999", id="too-few"),
-        pytest.param(piece(DATA, method=0x30), "damaged or truncated", id="unknown-method"),
-        pytest.param(piece(DATA, level=0), "more than its level allows", id="level-too-low"),
-        pytest.param(piece(DATA, announced=1999), "LZ4Block frame: ", id="length-too-low"),
-        pytest.param(piece(DATA, announced=2001), "LZ4Block frame: ", id="length-too-high"),
-        pytest.param(
-            piece(DATA, method=0x10, announced=1999),
-            "expected 1999 bytes, got 2000",
-            id="raw-length",
-        ),
-        pytest.param(piece(DATA, stored=DATA), "LZ4Block frame: ", id="not-lz4"),
-        pytest.param(
-            piece(DATA)[:17] + bytes(4) + piece(DATA)[21:], "checksum does not match", id="checksum"
-        ),
-        pytest.param(
-            piece(DATA[:999]) + b"junk instead of a second magic" + piece(DATA[999:]),
-            "damaged or truncated",
-            id="second-magic",
-        ),
-        pytest.param(b"neither of the four formats", "got neither", id="junk"),
-        pytest.param(b"\0", "block payload: ", id="one-byte"),
-    ],
-)
+DAMAGED = {
+    "cut-piece": (lz4_piece(DATA)[:-1], "damaged or truncated"),
+    "cut-header": (lz4_piece(DATA)[:15], "expected 2000 bytes, got 0"),
+    "only-an-end-mark": (END, "expected 2000 bytes, got 0"),
+    "too-few": (lz4_piece(DATA[:999]) + END, "expected 2000 bytes, got 999"),
+    "unknown-method": (lz4_piece(DATA, method=0x30), "damaged or truncated"),
+    "level-too-low": (lz4_piece(DATA, level=0), "more than its level allows"),
+    "length-too-low": (lz4_piece(DATA, announced=1999), "LZ4Block frame: "),
+    "length-too-high": (lz4_piece(DATA, announced=2001), "LZ4Block frame: "),
+    "raw-length": (lz4_piece(DATA, method=0x10, announced=1999), "expected 1999 bytes, got 2000"),
+    "not-lz4": (lz4_piece(DATA, stored=DATA), "LZ4Block frame: "),
+    "checksum": (lz4_piece(DATA)[:17] + bytes(4) + lz4_piece(DATA)[21:], "checksum does not match"),
+    "second-magic": (
+        lz4_piece(DATA[:999]) + b"junk instead of a second magic" + lz4_piece(DATA[999:]),
+        "damaged or truncated"),
+    "junk": (b"neither of the four formats", "got neither"),
+    "one-byte": (b"\0", "block payload: "),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("payload", "message"), DAMAGED.values(), ids=DAMAGED)
 def test_damage_is_named(payload: bytes, message: str) -> None:
-    with pytest.raises(N5BlockError, match=message) as caught:
+    with refused(N5BlockError, "payload", message):
         read(payload)
-    assert caught.value.kind == "payload"
 
 
-@pytest.mark.parametrize(
-    "payload",
-    [
-        pytest.param(lz4_frame.compress(DATA, content_checksum=True), id="frame"),
-        pytest.param(numcodecs.LZ4().encode(DATA), id="numcodecs"),
-        pytest.param(lz4_block.compress(DATA, store_size=False), id="bare"),
-    ],
-)
+FRAME = lz4_frame.compress(DATA, content_checksum=True)
+CUT = {"frame": FRAME, "numcodecs": numcodecs.LZ4().encode(DATA), "bare": BARE}
+
+
+@pytest.mark.parametrize("payload", CUT.values(), ids=CUT)
 def test_other_formats_cut_anywhere_never_give_other_data(payload: bytes) -> None:
     for length in range(1, len(payload)):
         try:
-            unpacked = read(payload[:length])
+            assert read(payload[:length]) == DATA, f"{length} of {len(payload)} bytes"
         except N5BlockError:
             continue
-        assert unpacked == DATA, f"{length} of {len(payload)} bytes"
 
 
 def test_a_changed_byte_in_a_checked_frame_never_gives_other_data() -> None:
-    payload = lz4_frame.compress(DATA, content_checksum=True)
-    for at in range(len(payload)):
-        broken = bytearray(payload)
+    for at in range(len(FRAME)):
+        broken = bytearray(FRAME)
         broken[at] ^= 0x55
         try:
-            unpacked = read(bytes(broken))
+            assert read(bytes(broken)) == DATA, f"byte {at}"
         except N5BlockError:
             continue
-        assert unpacked == DATA, f"byte {at}"
 
 
-@pytest.mark.parametrize("payload", [piece(DATA) + END, numcodecs.LZ4().encode(DATA), b""], ids=len)
+@pytest.mark.parametrize(
+    "payload", [lz4_piece(DATA) + END, numcodecs.LZ4().encode(DATA), b""], ids=len
+)
 def test_no_payload_is_usable(payload: bytes) -> None:
-    assert codec_of(Lz4()).usable(memoryview(payload), len(DATA), Lz4()) is None
+    assert usable(payload, Lz4()) is None
 
 
 def own_block(payload: bytes) -> bytes:

@@ -20,7 +20,6 @@ from n5zarr.codecs.shard import (
     is_likely,
     stored_shard,
 )
-from n5zarr.errors import N5BlockError
 from n5zarr.format.compression import Gzip, Raw, parse_compression
 from n5zarr.format.data_type import DataType
 from tests.shards import join
@@ -81,7 +80,6 @@ def test_other_files_are_no_shards(data: bytes, name: str) -> None:
 
 
 def test_a_raw_block_of_numbers_that_look_like_an_index_is_none() -> None:
-    """A raw block of numbers that look like an index is no shard, by its length."""
     array = np.array([1, 2, 3, 4, 0, 40], "uint64")
     block = encode_block(array, compression={"type": "raw"})
     assert is_likely(block[-LAST:], len(block))
@@ -126,7 +124,6 @@ def test_many_missing_blocks() -> None:
 
 @given(st.data())
 def test_a_damaged_index_is_none(data: st.DataObject) -> None:
-    """A damaged index is no index, as its checksum tells."""
     location = data.draw(st.sampled_from(["end", "start"]))
     shard = bytearray(join([CHUNK, None, CHUNK], location=location))
     n_index = 3 * 16 + 4
@@ -155,15 +152,7 @@ def test_a_block_to_be_replaced_costs_two_short_reads() -> None:
     assert reads == [(0, 8), (len(block) - LAST, LAST)]
 
 
-def test_the_error_names_the_place() -> None:
-    data = join([CHUNK])
-    with pytest.raises(N5BlockError, match=r"^a: block 0: .* with 1 chunk,") as err:
-        check_not_sharded(*in_memory(data), DataType.UINT16, Raw(), lambda: "a: block 0")
-    assert err.value.kind == "shard"
-
-
 @pytest.mark.parametrize("size", [64, 128])
 def test_ones_behind_a_header_are_no_index(size: int) -> None:
-    """Bytes of ones behind a header are no index of empty chunks."""
     block = struct.pack(">HHII", 0, 2, 2, 8) + b"\xff" * size
     assert stored_shard(*in_memory(block), DataType("uint32"), Raw()) is None

@@ -5,22 +5,20 @@ from __future__ import annotations
 import lzma
 import struct
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
 
 from n5zarr.codecs.block import Block, check_header, decode_numeric, pad_or_truncate, parse_block
-from n5zarr.codecs.compress import codec_of
 from n5zarr.codecs.single_block import decode_block, encode_block
 from n5zarr.errors import N5AttributesError, N5BlockError, N5UnrepresentableError
 from n5zarr.format.block import BlockHeader, BlockMode
 from n5zarr.format.compression import Gzip, Raw
 from n5zarr.format.data_type import DataType
+from n5zarr.format.lenient_json import JSON
 from n5zarr.format.order import CTuple
-
-if TYPE_CHECKING:
-    from n5zarr.format.lenient_json import JSON
+from tests.refusals import refused
+from tests.unit.codecs.streams import packed
 
 REAL = Path(__file__).parents[2] / "data" / "real"
 RUST, TENSORSTORE = REAL / "aschampion+rust-n5", REAL / "google+tensorstore" / "golden"
@@ -30,26 +28,20 @@ EXAMPLE = bytes.fromhex("0000 0003 00000001 00000002 00000003 0001 0002 0003 000
 EXAMPLE_C = np.array([[[1], [2]], [[3], [4]], [[5], [6]]], "u2")
 
 
-GOLDEN = [
-    pytest.param(RUST / "TEST_BLOCK_I16_RAW.block", "raw", id="rust-raw"),
-    pytest.param(RUST / "TEST_BLOCK_I16_GZIP.block", "gzip", id="rust-gzip"),
-    pytest.param(RUST / "TEST_BLOCK_I16_BZIP2.block", "bzip2", id="rust-bzip2"),
-    pytest.param(RUST / "TEST_BLOCK_I16_XZ.block", "xz", id="rust-xz"),
-    pytest.param(RUST / "TEST_BLOCK_I16_LZ4.block", "lz4", id="rust-lz4"),
-    pytest.param(RUST / "TEST_BLOCK_I16_LZ4_pure.block", "lz4", id="rust-lz4-pure"),
-    pytest.param(TENSORSTORE / "metadata_test_0_kData.block", "raw", id="tensorstore-raw"),
-    pytest.param(TENSORSTORE / "gzip_compressor_test_0_kData.block", "gzip", id="tensorstore-gzip"),
-    pytest.param(
-        TENSORSTORE / "bzip2_compressor_test_0_kData.block", "bzip2", id="tensorstore-bzip2"
-    ),
-    pytest.param(TENSORSTORE / "xz_compressor_test_0_kData.block", "xz", id="tensorstore-xz"),
-    pytest.param(
-        TENSORSTORE / "blosc_compressor_test_0_kData.block", "blosc", id="tensorstore-blosc"
-    ),
-]
+GOLDEN = {
+    "rust-raw": (RUST / "TEST_BLOCK_I16_RAW.block", "raw"),
+    "rust-gzip": (RUST / "TEST_BLOCK_I16_GZIP.block", "gzip"),
+    "rust-bzip2": (RUST / "TEST_BLOCK_I16_BZIP2.block", "bzip2"),
+    "rust-xz": (RUST / "TEST_BLOCK_I16_XZ.block", "xz"),
+    "rust-lz4": (RUST / "TEST_BLOCK_I16_LZ4.block", "lz4"),
+    "rust-lz4-pure": (RUST / "TEST_BLOCK_I16_LZ4_pure.block", "lz4"),
+    "tensorstore-raw": (TENSORSTORE / "metadata_test_0_kData.block", "raw"),
+    **{f"tensorstore-{type_}": (TENSORSTORE / f"{type_}_compressor_test_0_kData.block", type_)
+       for type_ in ("gzip", "bzip2", "xz", "blosc")},
+}  # fmt: skip
 
 
-@pytest.mark.parametrize(("path", "type_"), GOLDEN)
+@pytest.mark.parametrize(("path", "type_"), GOLDEN.values(), ids=GOLDEN)
 @pytest.mark.parametrize("data_type", ["uint16", "int16"])
 def test_the_example_of_the_specification_is_read(path: Path, type_: str, data_type: str) -> None:
     array = decode_block(path.read_bytes(), data_type=data_type, compression={"type": type_})
@@ -57,7 +49,7 @@ def test_the_example_of_the_specification_is_read(path: Path, type_: str, data_t
     np.testing.assert_array_equal(array, EXAMPLE_C)
 
 
-@pytest.mark.parametrize(("path", "type_"), GOLDEN)
+@pytest.mark.parametrize(("path", "type_"), GOLDEN.values(), ids=GOLDEN)
 def test_axis_order_f_has_x_first(path: Path, type_: str) -> None:
     array = decode_block(
         path.read_bytes(), data_type="uint16", compression={"type": type_}, axis_order="F"
@@ -122,14 +114,18 @@ def test_decoded_blocks_can_be_written_to() -> None:
     assert decode_block(EXAMPLE, data_type="uint16", compression=RAW).max() == 6
 
 
-@pytest.mark.parametrize("kind", [bytes, bytearray, memoryview])
-def test_any_buffer_is_read(kind: type[bytes | bytearray | memoryview]) -> None:
-    decoded = decode_block(kind(EXAMPLE), data_type="uint16", compression=RAW)
-    np.testing.assert_array_equal(decoded, EXAMPLE_C)
+VARLENGTH = bytes.fromhex("0001 0003 00000001 00000002 00000003 00000006")
+SAME: dict[str, bytes | bytearray | memoryview] = {
+    "bytes": EXAMPLE,
+    "bytearray": bytearray(EXAMPLE),
+    "memoryview": memoryview(EXAMPLE),
+    "bytes-behind": EXAMPLE + b"trailing",
+    "varlength-with-the-count-of-its-box": VARLENGTH + EXAMPLE[16:],
+}
 
 
-def test_a_varlength_header_with_the_count_of_its_box_is_an_ordinary_block() -> None:
-    block = bytes.fromhex("0001 0003 00000001 00000002 00000003 00000006") + EXAMPLE[16:]
+@pytest.mark.parametrize("block", SAME.values(), ids=SAME)
+def test_any_buffer_with_the_block_is_read(block: bytes | bytearray | memoryview) -> None:
     decoded = decode_block(block, data_type="uint16", compression=RAW)
     np.testing.assert_array_equal(decoded, EXAMPLE_C)
 
@@ -137,129 +133,66 @@ def test_a_varlength_header_with_the_count_of_its_box_is_an_ordinary_block() -> 
 @pytest.mark.parametrize("count", [0, 5, 7])
 def test_another_count_than_the_box_is_named(count: int) -> None:
     head = bytes.fromhex("0001 0003 00000001 00000002 00000003") + struct.pack(">I", count)
-    with pytest.raises(N5BlockError) as caught:
+    with refused(N5BlockError, "varlength") as caught:
         decode_block(head + EXAMPLE[16:] + b"\0\7", data_type="uint16", compression=RAW)
-    assert caught.value.kind == "varlength"
     expected = f"expected 6 elements for the box (1, 2, 3), got {count} (varlength)"
     assert expected in str(caught.value)
 
 
-@pytest.mark.parametrize(
-    ("header", "data_type", "message"),
-    [
-        pytest.param(
-            "0000 0002 00000003 00000002",
-            DataType.UINT16,
-            "expected 3 dimensions, got 2",
-            id="ndim-2",
-        ),
-        pytest.param(
-            "0000 0005" + "00000001" * 5,
-            DataType.UINT16,
-            "expected 3 dimensions, got 5",
-            id="ndim-5",
-        ),
-        pytest.param(
-            "0000 0000 0001 0002", DataType.UINT16, "expected 3 dimensions, got 0", id="ndim-0"
-        ),
-        pytest.param(
-            "0000 ffff" + "00000001" * 65535,
-            DataType.UINT16,
-            "expected 3 dimensions, got 65535",
-            id="ndim-65535",
-        ),
-        pytest.param(
-            "0001 0002 00000003 00000002 00000006",
-            DataType.STRING,
-            "expected 3 dimensions, got 2",
-            id="ndim-of-strings",
-        ),
-        pytest.param(
-            "0000 0003 00000001 00000000 00000003",
-            DataType.UINT16,
-            "expected sizes of at least 1, got (1, 0, 3)",
-            id="size-0",
-        ),
-        pytest.param(
-            "0000 0003 ffffffff ffffffff ffffffff",
-            DataType.UINT16,
-            "expected at most 2147483647 bytes",
-            id="size-absurd",
-        ),
-        pytest.param(
-            "0000 0003 00000001 00000001 20000000",
-            DataType.FLOAT32,
-            "expected at most 2147483647 bytes, got 2147483648",
-            id="size-2-GiB",
-        ),
-        pytest.param(
-            "0001 0003 00000001 00000001 00000001 ffffffff",
-            DataType.UINT8,
-            "expected at most 2147483647 bytes, got 4294967295",
-            id="count-absurd",
-        ),
-        pytest.param(
-            "0002 00000004",
-            DataType.UINT16,
-            "mode: expected 0 or 1 for uint16, got 2",
-            id="object-mode-for-numbers",
-        ),
-        pytest.param(
-            "0002 00000004",
-            DataType.STRING,
-            "mode: expected 0 or 1 for string, got 2",
-            id="object-mode-for-strings",
-        ),
-        pytest.param(
-            "0000 0001 00000004",
-            DataType.OBJECT,
-            "mode: expected 2 for object, got 0",
-            id="default-mode-for-objects",
-        ),
-        pytest.param(
-            "0001 0001 00000004 00000004",
-            DataType.OBJECT,
-            "mode: expected 2 for object, got 1",
-            id="varlength-mode-for-objects",
-        ),
-    ],
-)
+U2, STRING, OBJECT = DataType.UINT16, DataType.STRING, DataType.OBJECT
+MISFITS = {
+    "ndim-2": ("0000 0002 00000003 00000002", U2, "expected 3 dimensions, got 2"),
+    "ndim-5": ("0000 0005" + "00000001" * 5, U2, "expected 3 dimensions, got 5"),
+    "ndim-0": ("0000 0000 0001 0002", U2, "expected 3 dimensions, got 0"),
+    "ndim-65535": ("0000 ffff" + "00000001" * 65535, U2, "expected 3 dimensions, got 65535"),
+    "ndim-of-strings": ("0001 0002 00000003 00000002 00000006", STRING,
+                        "expected 3 dimensions, got 2"),
+    "size-0": ("0000 0003 00000001 00000000 00000003", U2,
+               "expected sizes of at least 1, got (1, 0, 3)"),
+    "size-absurd": ("0000 0003 ffffffff ffffffff ffffffff", U2,
+                    "expected at most 2147483647 bytes"),
+    "size-2-GiB": ("0000 0003 00000001 00000001 20000000", DataType.FLOAT32,
+                   "expected at most 2147483647 bytes, got 2147483648"),
+    "count-absurd": ("0001 0003 00000001 00000001 00000001 ffffffff", DataType.UINT8,
+                     "expected at most 2147483647 bytes, got 4294967295"),
+    "object-mode-for-numbers": ("0002 00000004", U2, "mode: expected 0 or 1 for uint16, got 2"),
+    "object-mode-for-strings": ("0002 00000004", STRING, "mode: expected 0 or 1 for string, got 2"),
+    "default-mode-for-objects": ("0000 0001 00000004", OBJECT,
+                                 "mode: expected 2 for object, got 0"),
+    "varlength-mode-for-objects": ("0001 0001 00000004 00000004", OBJECT,
+                                   "mode: expected 2 for object, got 1"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("header", "data_type", "message"), MISFITS.values(), ids=MISFITS)
 def test_a_header_that_does_not_fit_the_dataset_is_named(
     header: str, data_type: DataType, message: str
 ) -> None:
     parsed = BlockHeader.from_bytes(bytes.fromhex(header))
-    with pytest.raises(N5BlockError) as caught:
+    with refused(N5BlockError, "header") as caught:
         check_header(parsed, 3, data_type)
-    assert caught.value.kind == "header"
     assert str(caught.value).startswith(f"block header: {message}")
 
 
-@pytest.mark.parametrize(
-    ("header", "data_type"),
-    [
-        pytest.param("0000 0001 1fffffff", DataType.FLOAT32, id="just-below-2-GiB"),
-        pytest.param("0001 0001 00000001 00000000", DataType.UINT8, id="no-elements"),
-        pytest.param("0002 00000000", DataType.OBJECT, id="empty-object"),
-        pytest.param("0000 0001 00000004", DataType.STRING, id="strings-of-n5-3"),
-    ],
-)
+FITS = {
+    "just-below-2-GiB": ("0000 0001 1fffffff", DataType.FLOAT32),
+    "no-elements": ("0001 0001 00000001 00000000", DataType.UINT8),
+    "empty-object": ("0002 00000000", DataType.OBJECT),
+    "strings-of-n5-3": ("0000 0001 00000004", DataType.STRING),
+}
+
+
+@pytest.mark.parametrize(("header", "data_type"), FITS.values(), ids=FITS)
 def test_a_header_that_fits_passes(header: str, data_type: DataType) -> None:
     check_header(BlockHeader.from_bytes(bytes.fromhex(header)), 1, data_type)
 
 
-@pytest.mark.parametrize("ndim", [65, 500, 65535])
+@pytest.mark.parametrize("ndim", [0, 65, 500, 65535])
 @pytest.mark.parametrize("size", [1, 2**32 - 1])
-def test_a_block_of_too_many_dimensions_is_an_error(ndim: int, size: int) -> None:
+def test_a_block_of_no_or_too_many_dimensions_is_an_error(ndim: int, size: int) -> None:
     block = struct.pack(f">HH{ndim}I", 0, ndim, *[size] * ndim) + b"\0\1"
-    with pytest.raises(N5BlockError) as caught:
+    with refused(N5BlockError, "header"):
         decode_block(block, data_type="uint16", compression=RAW)
-    assert caught.value.kind == "header"
-
-
-def test_a_block_of_no_dimensions_is_an_error() -> None:
-    with pytest.raises(N5BlockError) as caught:
-        decode_block(bytes.fromhex("0000 0000 0001 0002"), data_type="uint16", compression=RAW)
-    assert caught.value.kind == "header"
 
 
 @pytest.mark.parametrize("data_type", ["string", "uint16"])
@@ -270,19 +203,13 @@ def test_object_blocks_are_no_arrays(data_type: str) -> None:
 
 def test_a_raw_block_cut_anywhere_is_an_error() -> None:
     for length in range(len(EXAMPLE)):
-        with pytest.raises(N5BlockError) as caught:
+        with refused(N5BlockError, "header" if length < 16 else "payload"):
             decode_block(EXAMPLE[:length], data_type="uint16", compression=RAW)
-        assert caught.value.kind == ("header" if length < 16 else "payload")
 
 
 def test_a_block_of_no_bytes_is_an_error() -> None:
     with pytest.raises(N5BlockError, match="expected 4 bytes for the shortest header, got 0"):
         decode_block(b"", data_type="uint16", compression=RAW)
-
-
-def test_trailing_bytes_are_ignored() -> None:
-    decoded = decode_block(EXAMPLE + b"trailing", data_type="uint16", compression=RAW)
-    np.testing.assert_array_equal(decoded, EXAMPLE_C)
 
 
 def test_numbers_are_decoded_without_a_copy() -> None:
@@ -294,9 +221,8 @@ def test_numbers_are_decoded_without_a_copy() -> None:
 
 @pytest.mark.parametrize("data_type", ["UINT8", "float16", "object", "bool", "", "complex64"])
 def test_an_unknown_data_type_is_named(data_type: str) -> None:
-    with pytest.raises(N5UnrepresentableError, match="data type: expected one of uint8") as caught:
+    with refused(N5UnrepresentableError, "data-type", "data type: expected one of uint8") as caught:
         decode_block(EXAMPLE, data_type=data_type, compression=RAW)
-    assert caught.value.kind == "data-type"
     assert repr(data_type) in str(caught.value)
 
 
@@ -305,16 +231,14 @@ def test_an_unknown_data_type_is_named(data_type: str) -> None:
 )
 def test_a_dtype_that_n5_does_not_have_is_named(dtype: object) -> None:
     array = np.zeros(3, np.dtype(dtype))  # type: ignore[call-overload]
-    with pytest.raises(N5UnrepresentableError, match="convert to one of these first") as caught:
+    with refused(N5UnrepresentableError, "data-type", "convert to one of these first"):
         encode_block(array, compression=RAW)
-    assert caught.value.kind == "data-type"
 
 
 @pytest.mark.parametrize("shape", [(), (0,), (3, 0, 2)], ids=str)
 def test_an_array_without_elements_or_axes_is_no_block(shape: tuple[int, ...]) -> None:
-    with pytest.raises(N5UnrepresentableError, match="expected at least one dimension") as caught:
+    with refused(N5UnrepresentableError, "header", "expected at least one dimension") as caught:
         encode_block(np.zeros(shape, "u1"), compression=RAW)
-    assert caught.value.kind == "header"
     assert f"block of shape {shape} and " in str(caught.value)
 
 
@@ -322,9 +246,8 @@ def test_an_array_without_elements_or_axes_is_no_block(shape: tuple[int, ...]) -
     "compression", [{"type": "nonsense"}, {"type": "gzip", "level": 99}, {"level": 3}]
 )
 def test_an_unknown_compression_is_an_error_both_ways(compression: dict[str, JSON]) -> None:
-    with pytest.raises(N5AttributesError) as caught:
+    with refused(N5AttributesError, "compression"):
         decode_block(EXAMPLE, data_type="uint16", compression=compression)
-    assert caught.value.kind == "compression"
     with pytest.raises(N5AttributesError):
         encode_block(EXAMPLE_C, compression=compression)
 
@@ -332,11 +255,13 @@ def test_an_unknown_compression_is_an_error_both_ways(compression: dict[str, JSO
 @pytest.mark.parametrize(
     ("shape", "expected"),
     [
-        pytest.param((2, 3), [[1, 2, 3], [4, 5, 6]], id="same"),
-        pytest.param((3, 4), [[1, 2, 3, 9], [4, 5, 6, 9], [9, 9, 9, 9]], id="padded"),
-        pytest.param((1, 2), [[1, 2]], id="cropped"),
-        pytest.param((3, 2), [[1, 2], [4, 5], [9, 9]], id="both"),
+        ((2, 3), [[1, 2, 3], [4, 5, 6]]),
+        ((3, 4), [[1, 2, 3, 9], [4, 5, 6, 9], [9, 9, 9, 9]]),
+        ((1, 2), [[1, 2]]),
+        ((3, 2), [[1, 2], [4, 5], [9, 9]]),
+        ((1, 4), [[1, 2, 3, 9]]),
     ],
+    ids=["same", "padded", "cropped", "rows-padded", "columns-padded"],
 )
 def test_a_block_is_brought_to_the_shape_of_its_cell(
     shape: CTuple, expected: list[list[int]]
@@ -349,23 +274,20 @@ def test_a_block_is_brought_to_the_shape_of_its_cell(
 
 
 def test_a_cell_of_two_gigabytes_is_not_allocated() -> None:
-    with pytest.raises(
-        N5BlockError, match=r"blockSize \(2147483647, 2\) with 4294967294"
-    ) as caught:
+    with refused(N5BlockError, "header", r"blockSize \(2147483647, 2\) with 4294967294"):
         pad_or_truncate(np.zeros((1, 1), "u1"), CTuple((2, 2**31 - 1)), 0)
-    assert caught.value.kind == "header"
 
 
-@pytest.mark.parametrize(
-    ("header", "values"),
-    [
-        pytest.param("0001 0002 00000002 00000002 00000003", [1, 2, 3], id="fewer"),
-        pytest.param("0001 0002 00000002 00000002 00000004", [1, 2, 3, 4], id="exact"),
-        pytest.param("0001 0002 00000002 00000002 00000007", [1, 2, 3, 4, 5, 6, 7], id="more"),
-        pytest.param("0001 0002 00000002 00000002 00000000", [], id="none"),
-        pytest.param("0000 0002 00000002 00000002", [1, 2, 3, 4], id="default"),
-    ],
-)
+PARSED = {
+    "fewer": ("0001 0002 00000002 00000002 00000003", [1, 2, 3]),
+    "exact": ("0001 0002 00000002 00000002 00000004", [1, 2, 3, 4]),
+    "more": ("0001 0002 00000002 00000002 00000007", [1, 2, 3, 4, 5, 6, 7]),
+    "none": ("0001 0002 00000002 00000002 00000000", []),
+    "default": ("0000 0002 00000002 00000002", [1, 2, 3, 4]),
+}
+
+
+@pytest.mark.parametrize(("header", "values"), PARSED.values(), ids=PARSED)
 def test_a_block_of_numbers_is_parsed_as_it_is(header: str, values: list[int]) -> None:
     data = bytes.fromhex(header) + np.array(values, ">u2").tobytes()
     block = parse_block(data, 2, DataType.UINT16, Raw())
@@ -380,7 +302,7 @@ def test_a_block_of_numbers_is_parsed_as_it_is(header: str, values: list[int]) -
 @pytest.mark.parametrize("compression", [Raw(), Gzip()], ids=["raw", "gzip"])
 def test_an_object_is_parsed_as_bytes(content: bytes, compression: Raw | Gzip) -> None:
     header = BlockHeader(mode=BlockMode.OBJECT, n_elements=len(content))
-    data = header.to_bytes() + bytes(codec_of(compression).compress(content, compression, 1))
+    data = header.to_bytes() + packed(content, compression)
     assert parse_block(data, 5, DataType.OBJECT, compression).data == content
 
 

@@ -7,15 +7,14 @@ from typing import Any
 
 import pytest
 
-from n5zarr.codecs.compress import codec_of, decompress
+from n5zarr.codecs.compress import codec_of
 from n5zarr.errors import N5BlockError
 from n5zarr.format.compression import Zstd
+from tests.refusals import refused
+from tests.unit.codecs.streams import DATA, numcodecs, packed, unpacked, usable
 
-# none of these has types
-zstd_codec: Any = importlib.import_module("n5zarr.codecs.zstd")
-numcodecs: Any = importlib.import_module("numcodecs")
+zstd_codec: Any = importlib.import_module("n5zarr.codecs.zstd")  # without types
 
-DATA = bytes(range(250)) * 8
 HALVES = DATA[:700], DATA[700:]
 FRAME = numcodecs.Zstd(level=3).encode(DATA)
 CHECKED = numcodecs.Zstd(level=3, checksum=True).encode(DATA)
@@ -34,36 +33,33 @@ def unannounced(data: bytes) -> bytes:
 
 
 def read(payload: bytes, n_bytes: int = len(DATA)) -> bytes:
-    return bytes(decompress(memoryview(payload), n_bytes, Zstd()))
+    return unpacked(payload, Zstd(), n_bytes)
 
 
-@pytest.mark.parametrize(
-    "payload",
-    [
-        pytest.param(FRAME, id="one-frame"),
-        pytest.param(CHECKED, id="checksum"),
-        pytest.param(UNANNOUNCED, id="no-content-size"),
-        pytest.param(b"".join(numcodecs.Zstd().encode(half) for half in HALVES), id="two-frames"),
-        pytest.param(SKIPPED + FRAME, id="skippable-in-front"),
-        pytest.param(FRAME + SKIPPED, id="skippable-behind"),
-        pytest.param(
-            numcodecs.Zstd().encode(HALVES[0]) + SKIPPED + numcodecs.Zstd().encode(HALVES[1]),
-            id="skippable-between",
-        ),
-        pytest.param(FRAME + b"trailing junk", id="junk"),
-        pytest.param(FRAME + bytes(512), id="zeros"),
-        pytest.param(UNANNOUNCED + b"junk", id="junk-after-no-content-size"),
-        pytest.param(numcodecs.Zstd().encode(DATA + b"surplus"), id="surplus"),
-        pytest.param(FRAME + FRAME, id="surplus-frame"),
-        pytest.param(EMPTY + SKIPPED + EMPTY + FRAME, id="empty-frames-in-front"),
-        pytest.param(2 * EMPTY + UNANNOUNCED + EMPTY, id="empty-around-no-content-size"),
-        pytest.param(
-            EMPTY.join([b"", *map(unannounced, HALVES), SKIPPED]),
-            id="empty-between-no-content-size",
-        ),
-        pytest.param(bytes(codec_of(Zstd()).store(DATA, Zstd())), id="raw-blocks"),
-    ],
-)
+FIRST, SECOND = (numcodecs.Zstd().encode(half) for half in HALVES)
+READ = {
+    "one-frame": FRAME,
+    "checksum": CHECKED,
+    "no-content-size": UNANNOUNCED,
+    "two-frames": FIRST + SECOND,
+    "skippable-in-front": SKIPPED + FRAME,
+    "skippable-behind": FRAME + SKIPPED,
+    "skippable-between": FIRST + SKIPPED + SECOND,
+    "junk": FRAME + b"trailing junk",
+    "zeros": FRAME + bytes(512),
+    "junk-after-no-content-size": UNANNOUNCED + b"junk",
+    "surplus": numcodecs.Zstd().encode(DATA + b"surplus"),
+    "surplus-frame": FRAME + FRAME,
+    "empty-frames-in-front": EMPTY + SKIPPED + EMPTY + FRAME,
+    "empty-around-no-content-size": 2 * EMPTY + UNANNOUNCED + EMPTY,
+    "empty-between-no-content-size": EMPTY.join([b"", *map(unannounced, HALVES), SKIPPED]),
+    "raw-blocks": bytes(codec_of(Zstd()).store(DATA, Zstd())),
+    "blocks-of-1000-below-the-window-of-1024": UNANNOUNCED[:5] + b"\x00" + UNANNOUNCED[6:],
+    "window-of-128-mib": UNANNOUNCED[:5] + bytes([17 << 3]) + UNANNOUNCED[6:],
+}
+
+
+@pytest.mark.parametrize("payload", READ.values(), ids=READ)
 def test_a_payload_that_java_reads_is_read(payload: bytes) -> None:
     assert read(payload) == DATA
 
@@ -93,81 +89,57 @@ def test_blocks_that_repeat_one_byte_are_read() -> None:
 )
 def test_a_frame_cut_anywhere_is_an_error(frame: bytes) -> None:
     for length in range(1, len(frame)):
-        with pytest.raises(N5BlockError) as caught:
+        with refused(N5BlockError, "payload"):
             read(frame[:length])
-        assert caught.value.kind == "payload"
 
 
-def test_a_cut_checksum_is_named() -> None:
-    with pytest.raises(N5BlockError, match="got one without its checksum"):
-        read(CHECKED[:-1])
-
-
-def test_blocks_above_the_window_are_an_error() -> None:
-    """Blocks above the window are an error, as for libzstd's streams and Java."""
-    small = UNANNOUNCED[:5] + b"\x00" + UNANNOUNCED[6:]
-    assert read(small) == DATA  # a window of 1024 bytes, blocks of 1000
-    longer = UNANNOUNCED[:6] + (1 | 1025 << 3).to_bytes(3, "little") + DATA[:1025]
-    with pytest.raises(N5BlockError, match="zstd blocks of at most 1024 bytes, got one of 1025"):
-        read(longer, 1025)
-
-
-def test_a_window_above_128_mib_is_an_error() -> None:
-    largest = UNANNOUNCED[:5] + bytes([17 << 3]) + UNANNOUNCED[6:]
-    assert read(largest) == DATA
-    larger = UNANNOUNCED[:5] + bytes([17 << 3 | 1]) + UNANNOUNCED[6:]
-    with pytest.raises(N5BlockError, match="window of at most 134217728 bytes, got 150994944"):
-        read(larger)
-
-
-def test_a_wrong_checksum_is_an_error() -> None:
-    broken = CHECKED[:-1] + bytes([CHECKED[-1] ^ 1])
-    with pytest.raises(N5BlockError, match="expected zstd frames: "):
-        read(broken)
-
-
-def test_only_junk_is_no_frame() -> None:
-    with pytest.raises(N5BlockError, match="expected a zstd frame, got none"):
-        read(b"junk that is long enough")
-
-
-def test_frames_of_too_few_bytes_are_an_error() -> None:
-    with pytest.raises(N5BlockError, match="expected 2001 bytes, got 2000"):
-        read(FRAME, 2001)
-
-
-def test_an_absurd_content_size_is_refused() -> None:
+DAMAGED = {
+    "cut-checksum": (CHECKED[:-1], len(DATA), "got one without its checksum"),
+    # as for libzstd's streams and Java
+    "block-above-the-window": (
+        UNANNOUNCED[:6] + (1 | 1025 << 3).to_bytes(3, "little") + DATA[:1025], 1025,
+        "zstd blocks of at most 1024 bytes, got one of 1025"),
+    "window-above-128-mib": (UNANNOUNCED[:5] + bytes([17 << 3 | 1]) + UNANNOUNCED[6:], len(DATA),
+                             "window of at most 134217728 bytes, got 150994944"),
+    "checksum": (CHECKED[:-1] + bytes([CHECKED[-1] ^ 1]), len(DATA), "expected zstd frames: "),
+    "junk": (b"junk that is long enough", len(DATA), "expected a zstd frame, got none"),
+    "too-few-bytes": (FRAME, 2001, "expected 2001 bytes, got 2000"),
     # single segment, content size in 8 bytes, one raw block of three bytes
-    payload = (
-        bytes.fromhex("28b52ffd e0") + b"\xff" * 7 + b"\x0f" + bytes.fromhex("190000") + b"abc"
-    )
-    with pytest.raises(N5BlockError, match="block payload: "):
-        read(payload, 3)
+    "absurd-content-size": (
+        bytes.fromhex("28b52ffd e0") + b"\xff" * 7 + b"\x0f" + bytes.fromhex("190000") + b"abc", 3,
+        "block payload: "),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("payload", "n_bytes", "message"), DAMAGED.values(), ids=DAMAGED)
+def test_damage_is_named(payload: bytes, n_bytes: int, message: str) -> None:
+    with pytest.raises(N5BlockError, match=message):
+        read(payload, n_bytes)
 
 
 def test_one_frame_with_content_size_and_no_checksum_is_written() -> None:
-    packed = bytes(codec_of(Zstd()).compress(DATA, Zstd(), 1))
-    descriptor = packed[4]
-    assert packed[:4] == bytes.fromhex("28b52ffd")
+    payload = packed(DATA, Zstd())
+    descriptor = payload[4]
+    assert payload[:4] == bytes.fromhex("28b52ffd")
     assert descriptor >> 6 or descriptor >> 5 & 1  # there is a content size
     assert not descriptor >> 2 & 1  # there is no checksum
 
 
-@pytest.mark.parametrize(
-    ("payload", "expected"),
-    [
-        pytest.param(FRAME, len(FRAME), id="one-frame"),
-        pytest.param(CHECKED, len(CHECKED), id="checksum"),
-        pytest.param(UNANNOUNCED, len(UNANNOUNCED), id="no-content-size"),
-        pytest.param(FRAME + b"trailing junk", len(FRAME), id="junk-is-cut-off"),
-        pytest.param(FRAME + SKIPPED, len(FRAME), id="skippable-behind-is-cut-off"),
-        pytest.param(FRAME + FRAME, None, id="two-frames"),
-        pytest.param(FRAME[:-1], None, id="cut"),
-        pytest.param(CHECKED[:-1], None, id="cut-checksum"),
-        pytest.param(numcodecs.Zstd().encode(DATA + b"x"), None, id="surplus"),
-        pytest.param(b"", None, id="empty"),
-        pytest.param(b"not a zstd frame", None, id="junk-only"),
-    ],
-)
+USABLE = {
+    "one-frame": (FRAME, len(FRAME)),
+    "checksum": (CHECKED, len(CHECKED)),
+    "no-content-size": (UNANNOUNCED, len(UNANNOUNCED)),
+    "junk-is-cut-off": (FRAME + b"trailing junk", len(FRAME)),
+    "skippable-behind-is-cut-off": (FRAME + SKIPPED, len(FRAME)),
+    "two-frames": (FRAME + FRAME, None),
+    "cut": (FRAME[:-1], None),
+    "cut-checksum": (CHECKED[:-1], None),
+    "surplus": (numcodecs.Zstd().encode(DATA + b"x"), None),
+    "empty": (b"", None),
+    "junk-only": (b"not a zstd frame", None),
+}
+
+
+@pytest.mark.parametrize(("payload", "expected"), USABLE.values(), ids=USABLE)
 def test_only_one_frame_of_the_right_length_is_usable(payload: bytes, expected: int | None) -> None:
-    assert codec_of(Zstd()).usable(memoryview(payload), len(DATA), Zstd()) == expected
+    assert usable(payload, Zstd()) == expected

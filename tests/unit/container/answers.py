@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from n5zarr.container.container import Container
 from n5zarr.container.options import ViewOptions
@@ -18,26 +18,24 @@ from n5zarr.storage.requests import (
     Put,
     Remove,
     RemoveTree,
+    Request,
     Stamp,
+    Steps,
     Update,
     Warn,
     Work,
     drive,
 )
 
-if TYPE_CHECKING:
-    from n5zarr.storage.requests import Request, Steps
-
 # block (1, 0) of dimensions (5, 3) in blocks of (3, 2), by the specification: mode 0, two
 # dimensions, 2 x 2 elements, big-endian
 EDGE_BLOCK = bytes.fromhex("0000 0002 00000002 00000002 000a 000b 000c 000d")
 FULL_BLOCK = bytes.fromhex("0000 0002 00000003 00000002 0001 0002 0003 0004 0005 0006")
-DATASET: dict[str, Any] = {
-    "dataType": "uint16",
-    "compression": {"type": "raw"},
-    "blockSize": [3, 2],
-    "dimensions": [5, 3],
-}
+type Doc = dict[str, Any]  # an object of JSON
+
+DATASET: Doc = {
+    "dataType": "uint16", "compression": {"type": "raw"}, "blockSize": [3, 2], "dimensions": [5, 3],
+}  # fmt: skip
 
 
 class Answers:
@@ -98,12 +96,10 @@ class Answers:
     def count(self, kind: type) -> int:
         return sum(isinstance(request, kind) for request in self.asked)
 
-    def document(self, path: str = "") -> dict[str, Any]:
-        """Return the document of a node."""
-        found: dict[str, Any] = json.loads(self.values[f"{path}/attributes.json".lstrip("/")])
+    def document(self, path: str = "") -> Doc:
+        found: Doc = json.loads(self.values[f"{path}/attributes.json".lstrip("/")])
         return found
 
 
 def presented(*, has_stamps: bool = True, read_only: bool = False, **options: Any) -> Container:
-    """Return a container with some options of its view."""
     return Container("c.n5", ViewOptions(**options), has_stamps=has_stamps, read_only=read_only)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,6 +12,8 @@ from numcodecs.vlen import VLenUTF8
 
 from n5zarr.container import axes, coords_view
 from n5zarr.container.axes import (
+    GroupLayout,
+    Placed,
     placed_by_shape,
     positions,
     read_layout,
@@ -22,30 +24,25 @@ from n5zarr.container.coords_view import Coordinate, CoordsView
 from n5zarr.conventions.model import Axis, SetupView
 from n5zarr.format.attributes import GroupAttributes
 from n5zarr.zarr_view.dataset_view import DatasetView
-from tests.unit.container.answers import DATASET, FULL_BLOCK, Answers, presented
-
-if TYPE_CHECKING:
-    from n5zarr.container.axes import GroupLayout, Placed
-
-JSON_OBJECT = dict[str, Any]
+from tests.unit.container.answers import DATASET, FULL_BLOCK, Answers, Doc, presented
 
 
-def of(dimensions: Any = None, **members: Any) -> JSON_OBJECT:
+def of(dimensions: Any = None, **members: Any) -> Doc:
     return DATASET | ({} if dimensions is None else {"dimensions": dimensions}) | members
 
 
-def line(dim: str, n: int) -> JSON_OBJECT:
+def line(dim: str, n: int) -> Doc:
     document = {"dataType": "float64", "compression": {"type": "raw"}}
     return document | {"blockSize": [n], "dimensions": [n], "_ARRAY_DIMENSIONS": [dim]}
 
 
-def with_resolution(*resolution: float) -> JSON_OBJECT:
+def with_resolution(*resolution: float) -> Doc:
     return {"pixelResolution": {"unit": "um", "dimensions": list(resolution)}}
 
 
-NG: JSON_OBJECT = {"axes": ["x", "y"], "units": ["nm", "um"], "resolution": [4, 0.5]}
+NG: Doc = {"axes": ["x", "y"], "units": ["nm", "um"], "resolution": [4, 0.5]}
 # the conventions of tensorstore, n5-viewer and xarray, and levels that only shapes relate
-CONTAINER: JSON_OBJECT = {
+CONTAINER: Doc = {
     "attributes.json": {"n5": "4.0.0"},
     "ng/attributes.json": of(u=1, **NG),
     "v/attributes.json": {"u": 1},
@@ -63,14 +60,14 @@ CONTAINER: JSON_OBJECT = {
 }
 
 
-def placed_at(path: str, values: JSON_OBJECT = CONTAINER, **options: Any) -> Placed:
+def placed_at(path: str, values: Doc = CONTAINER, **options: Any) -> Placed:
     answers, nodes = Answers(**values), presented(**options).nodes
     view = answers(nodes.node(path))
     assert isinstance(view, DatasetView)
     return answers(read_placed(nodes, path, view))
 
 
-def layout_of(path: str, values: JSON_OBJECT = CONTAINER, **options: Any) -> GroupLayout:
+def layout_of(path: str, values: Doc = CONTAINER, **options: Any) -> GroupLayout:
     answers, nodes = Answers(**values), presented().nodes
     group = answers(nodes.node(path))
     assert isinstance(group, GroupAttributes)
@@ -119,9 +116,7 @@ def test_axes_in_n5_order_come_in_n5_order() -> None:
         ("em/x", {"axes": ["x"], "dimensions": [5], "blockSize": [3]}, "x"),
     ],
 )  # fmt: skip
-def test_a_variable_has_the_last_name_of_its_path(
-    path: str, members: JSON_OBJECT, name: str
-) -> None:
+def test_a_variable_has_the_last_name_of_its_path(path: str, members: Doc, name: str) -> None:
     key = f"{path}/attributes.json".lstrip("/")
     assert placed_at(path, {key: of(**members)}).name == name
 
@@ -152,7 +147,7 @@ def test_positions_beside_a_dataset_are_its_coordinates_if_they_fit() -> None:
 
 
 def test_recorded_names_of_dimensions_come_before_those_of_attributes() -> None:
-    record: JSON_OBJECT = {"zarr": {"dimension_names": ["i", None]}}
+    record: Doc = {"zarr": {"dimension_names": ["i", None]}}
     placed = placed_at("a", {"a/attributes.json": of(axes=["x", "y"], **record)})
     assert (placed.dims, [*placed.made_up]) == (("dim_0", "i"), ["dim_0"])
     # positions are given to the axes of the names that are recorded
@@ -245,7 +240,7 @@ def test_a_group_is_laid_out(
     assert layout.path == path
 
 
-TWO: JSON_OBJECT = {"a/attributes.json": of(**NG), "b/attributes.json": of(**NG)}
+TWO: Doc = {"a/attributes.json": of(**NG), "b/attributes.json": of(**NG)}
 
 
 @pytest.mark.parametrize(
@@ -255,7 +250,7 @@ TWO: JSON_OBJECT = {"a/attributes.json": of(**NG), "b/attributes.json": of(**NG)
         (line("x", 5), True), (line("t", 5), True),
     ],
 )  # fmt: skip
-def test_datasets_agree_if_their_dimensions_do(other: JSON_OBJECT, *, agrees: bool) -> None:
+def test_datasets_agree_if_their_dimensions_do(other: Doc, *, agrees: bool) -> None:
     assert layout_of("", TWO | {"b/attributes.json": other}).agrees is agrees
 
 
@@ -280,9 +275,7 @@ def test_a_dataset_named_like_a_dimension_must_be_its_coordinate() -> None:
         ({}, {"_ARRAY_DIMENSIONS": ["y", "x"]}, True),
     ],
 )  # fmt: skip
-def test_what_tells_that_xarray_wrote_a_group(
-    group: JSON_OBJECT, dataset: JSON_OBJECT, *, expected: bool
-) -> None:
+def test_what_tells_that_xarray_wrote_a_group(group: Doc, dataset: Doc, *, expected: bool) -> None:
     values = {"attributes.json": group, "a/attributes.json": of(**dataset)}
     assert layout_of("", values).is_written_by_xarray is expected
     with_positions = values | {"x/attributes.json": line("x", 5)}
@@ -315,9 +308,7 @@ def test_broken_children_are_listed() -> None:
         ("v", {"dataType": 1}, ["dataType"]),
     ],
 )
-def test_attributes_about_levels_are_left_out(
-    path: str, attributes: JSON_OBJECT, left: list[str]
-) -> None:
+def test_attributes_about_levels_are_left_out(path: str, attributes: Doc, left: list[str]) -> None:
     assert [
         *layout_of(path, CONTAINER | {f"{path}/attributes.json": attributes}).attributes
     ] == left
@@ -397,13 +388,10 @@ def test_a_coordinate_is_an_array_of_positions(
         assert VLenUTF8().decode(own.chunk(0)).tolist() == [*axis.labels]
 
 
-BY_XARRAY: JSON_OBJECT = {
-    "attributes.json": {"coordinates": "t", "u": 1},
-    "data/attributes.json": of(**NG),
-    "data/0/0": FULL_BLOCK,
-    "x/attributes.json": line("x", 5),
-    "sub/attributes.json": {},
-}
+BY_XARRAY: Doc = {
+    "attributes.json": {"coordinates": "t", "u": 1}, "data/attributes.json": of(**NG),
+    "data/0/0": FULL_BLOCK, "x/attributes.json": line("x", 5), "sub/attributes.json": {},
+}  # fmt: skip
 OF_NG = ["ng/zarr.json", "ng/ng/zarr.json", "ng/ng/c/0/0", "ng/x/zarr.json", "ng/x/c/0",
          "ng/y/zarr.json", "ng/y/c/0"]  # fmt: skip
 
@@ -431,7 +419,7 @@ OF_NG = ["ng/zarr.json", "ng/ng/zarr.json", "ng/ng/c/0/0", "ng/x/zarr.json", "ng
     ],
 )  # fmt: skip
 def test_the_keys_of_a_container_with_coordinates(
-    values: JSON_OBJECT, path: str, names: list[str], keys: list[str] | None
+    values: Doc, path: str, names: list[str], keys: list[str] | None
 ) -> None:
     answers = Answers(**values | {"ng/0/0": FULL_BLOCK} if values is CONTAINER else values)
     view = CoordsView(presented())
@@ -469,6 +457,10 @@ def test_documents_of_groups_and_arrays_with_coordinates() -> None:
     array = document("data/zarr.json")
     assert (array["dimension_names"], array["attributes"]) == (["y", "x"], {})
     assert document("y/zarr.json")["attributes"] == {"units": "um"}
+    # block (0, 0), and the positions of y: its resolution is 0.5
+    assert bytes(answers(view.read("data/c/0/0")) or b"") == FULL_BLOCK[12:]
+    positions_of_y = np.frombuffer(answers(view.read("y/c/0")) or b"", "<f8")
+    assert positions_of_y[:3].tolist() == [0, 0.5, 1]
     found = answers(view.dataset_of("data", 3))
     assert found is not None
     assert (found[0], found[1].shape) == ("data", (3, 5))

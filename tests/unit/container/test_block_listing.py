@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import tracemalloc
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Sequence
+from typing import Any
 
+import numpy as np
 import pytest
 
 from n5zarr.container.block_listing import (
@@ -15,52 +16,11 @@ from n5zarr.container.block_listing import (
 )
 from n5zarr.format.order import N5Tuple
 from n5zarr.storage.requests import Entry, KeysBelow, drive
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    import numpy as np
+from tests.memory import traced
 
 
-def listed(grid: tuple[int, ...], entries: Callable[[str], Sequence[Entry]]) -> np.ndarray:
-    """Answer the requests of a flow with ``entries``, which lists a directory."""
-
-    def answer(request: Any) -> Any:
-        return None if isinstance(request, KeysBelow) else entries(request.path)
-
-    return drive(grid_position_rows("em", N5Tuple(grid)), answer)
-
-
-@pytest.mark.parametrize("is_dir", [None, True])
-def test_blocks_are_sorted_by_number_and_other_names_left_out(is_dir: bool | None) -> None:
-    tree = {
-        "em": ["10", "9", "s1", "01", "99999999999999999999999", "300"],
-        "em/9": ["2", "attributes.json", "128"],
-        "em/10": ["128", "x", "0", "129"],
-    }
-    found = listed(
-        (300, 129),
-        lambda path: [Entry(n, is_dir and path == "em") for n in tree.get(path, ())],
-    )
-    assert found.tolist() == [[9, 2], [9, 128], [10, 0], [10, 128]]
-    assert listed((), lambda _: [Entry("x", None)]).shape == (0, 0)
-
-
-def test_a_block_takes_a_few_bytes() -> None:
-    directories = [Entry(str(n), is_dir=True) for n in range(2601)]
-    files = [Entry(str(n), is_dir=False) for n in range(23)]
-    tracemalloc.start()
-    try:
-        found = listed((2601, 23), lambda path: directories if path == "em" else files)
-        _, peak = tracemalloc.get_traced_memory()
-    finally:
-        tracemalloc.stop()
-    assert found.shape == (2601 * 23, 2)
-    assert peak < 100 * len(found)  # 300 and more with a tuple and a name for each
-
-
-def asked(entries: Callable[[str], Sequence[Entry]], paths: list[str]) -> Any:
-    """Run a flow in storage of directories, and record which are listed."""
+def asking(entries: Callable[[str], Sequence[Entry]], paths: list[str]) -> Any:
+    """Run flows in storage of directories, and record which are listed."""
 
     def answer(request: Any) -> Any:
         if isinstance(request, KeysBelow):
@@ -71,36 +31,55 @@ def asked(entries: Callable[[str], Sequence[Entry]], paths: list[str]) -> Any:
     return lambda steps: drive(steps, answer)
 
 
+def listed(grid: tuple[int, ...], entries: Callable[[str], Sequence[Entry]]) -> np.ndarray:
+    found: np.ndarray = asking(entries, [])(grid_position_rows("em", N5Tuple(grid)))
+    return found
+
+
+@pytest.mark.parametrize("is_dir", [None, True])
+def test_blocks_are_sorted_by_number_and_other_names_left_out(is_dir: bool | None) -> None:
+    tree = {
+        "em": ["10", "9", "s1", "01", "99999999999999999999999", "300"],
+        "em/9": ["2", "attributes.json", "128"], "em/10": ["128", "x", "0", "129"],
+    }  # fmt: skip
+
+    def entries(path: str) -> list[Entry]:
+        return [Entry(name, is_dir and path == "em") for name in tree.get(path, ())]
+
+    assert listed((300, 129), entries).tolist() == [[9, 2], [9, 128], [10, 0], [10, 128]]
+    assert listed((), lambda _: [Entry("x", None)]).shape == (0, 0)
+
+
+def test_a_block_takes_a_few_bytes() -> None:
+    directories = [Entry(str(n), is_dir=True) for n in range(2601)]
+    files = [Entry(str(n), is_dir=False) for n in range(23)]
+    with traced() as memory:
+        found = listed((2601, 23), lambda path: directories if path == "em" else files)
+    assert found.shape == (2601 * 23, 2)
+    assert memory.peak < 100 * len(found)  # 300 and more with a tuple and a name for each
+
+
 def test_all_blocks_of_a_wide_dataset_take_no_more_memory_than_a_batch() -> None:
-    """All listed blocks take no more memory than one batch."""
-    grid = N5Tuple((50, 50, 50))
     names = [Entry(str(n), is_dir=None) for n in range(50)]
     paths: list[str] = []
     n_blocks, last = 0, [-1]
-    tracemalloc.start()
-    try:
-        for rows in stored_rows(asked(lambda _: names, paths), "em", grid):
+    with traced() as memory:
+        for rows in stored_rows(asking(lambda _: names, paths), "em", N5Tuple((50, 50, 50))):
             n_blocks += len(rows)
             assert last < rows[0].tolist()
             last = rows[-1].tolist()
-            paths[:] = [str(len(paths))]
-        _, peak = tracemalloc.get_traced_memory()
-    finally:
-        tracemalloc.stop()
+            paths.clear()
     assert n_blocks == 50**3
-    assert peak < 3 * 10**6  # 10 and more with a tuple for each
+    assert memory.peak < 3 * 10**6  # 10 and more with a tuple for each
 
 
 def test_a_part_of_the_grid_lists_its_directories_only() -> None:
     tree = {
-        "em": ["0", "4", "9"],
-        "em/4": ["1", "3", "12"],
-        "em/4/3": ["5", "7", "8"],
-        "em/4/12": ["6"],
-        "em/9": ["3"],
-    }
+        "em": ["0", "4", "9"], "em/4": ["1", "3", "12"], "em/4/3": ["5", "7", "8"],
+        "em/4/12": ["6"], "em/9": ["3"],
+    }  # fmt: skip
     paths: list[str] = []
-    ask = asked(lambda path: [Entry(n, is_dir=None) for n in tree.get(path, ())], paths)
+    ask = asking(lambda path: [Entry(n, is_dir=None) for n in tree.get(path, ())], paths)
     within = [range(1, 9), range(2, 13), range(6, 8)]
     grid = N5Tuple((13, 17, 11))
     (rows,) = stored_rows(ask, "em", grid, within)

@@ -7,20 +7,18 @@ import gzip
 import json
 import struct
 import zlib
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
 
+from n5zarr.container.container import Container
 from n5zarr.errors import N5BlockError, N5Error, N5UnrepresentableError, N5UnsupportedError
-from n5zarr.storage.requests import Get, Put, Remove, Stamp, Update, Work
-from tests.unit.container.answers import DATASET, EDGE_BLOCK, FULL_BLOCK, Answers, presented
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from n5zarr.container.container import Container
-    from n5zarr.storage.requests import Request
+from n5zarr.storage.requests import Get, Put, Remove, Request, Stamp, Update, Work
+from n5zarr.zarr_view.dataset_view import DatasetView
+from tests.refusals import refused
+from tests.unit.container.answers import DATASET, EDGE_BLOCK, FULL_BLOCK, Answers, Doc, presented
 
 HEADER, ELEMENTS = FULL_BLOCK[:12], FULL_BLOCK[12:]
 # a shard of Java N5 4: two blocks, then big-endian offsets and lengths, without a checksum
@@ -32,13 +30,30 @@ def stored(block: bytes | None = FULL_BLOCK, **members: Any) -> Answers:
     return Answers(**{"a/attributes.json": DATASET | members}, **blocks)
 
 
-def of(compression: str, **members: Any) -> dict[str, Any]:
+def of(compression: str, **members: Any) -> Doc:
     return {"compression": {"type": compression, **members}}
 
 
 def gets(answers: Answers) -> list[bool]:
     """Return whether each read of the block at the origin waited for writers."""
     return [r.settled for r in answers.asked if isinstance(r, Get) and r.key == "a/0/0"]
+
+
+# N5 spec, "File-system specification", item 9: the elements follow the header
+@pytest.mark.parametrize(
+    ("key", "expected"),
+    [
+        ("a/c/0/0", [1, 2, 3, 4, 5, 6]), ("a/c/0/1", [10, 11, 0, 12, 13, 0]),  # padded
+        ("a/c/1/0", None), ("a/c/2/0", None), ("nothing/c/0/0", None),
+    ],
+)  # fmt: skip
+def test_a_chunk_has_the_elements_of_its_block_in_full_size(key: str, expected: Any) -> None:
+    answers, container = stored(), presented()
+    answers.values["a/1/0"] = EDGE_BLOCK
+    chunk = answers(container.read(key))
+    found = None if chunk is None else np.frombuffer(chunk, ">u2").tolist()
+    assert found == expected
+    assert answers(container.exists(key)) is (expected is not None)
 
 
 ZLIB = of("gzip", useZlib=True)
@@ -60,7 +75,7 @@ ZLIB = of("gzip", useZlib=True)
     ids=["raw", "gzip", "gzip-cut", "raw-cut", "raw-cut-on-a-server", "zlib", "zlib-on-a-server"],
 )
 def test_a_block_that_may_be_incomplete_is_read_when_it_is_settled(
-    members: dict[str, Any], payload: bytes, settled: list[bool], *, has_stamps: bool
+    members: Doc, payload: bytes, settled: list[bool], *, has_stamps: bool
 ) -> None:
     answers = stored(HEADER + payload, **members)
     container = presented(has_stamps=has_stamps)
@@ -89,15 +104,17 @@ def test_a_whole_block_for_the_own_codec_is_read_again_if_its_end_is_missing() -
     assert gets(answers) == [False, True]
 
 
-class Vanishing(Answers):
-    def answer(self, request: Request) -> object:
-        gone = request == Get("a/0/0", settled=True)
-        return None if gone else super().answer(request)
+@pytest.mark.parametrize(("settled", "chunk"), [(None, None), (FULL_BLOCK, ELEMENTS)])
+def test_a_cut_block_is_what_it_is_when_it_is_settled(
+    settled: bytes | None, chunk: bytes | None
+) -> None:
+    class Settling(Answers):
+        def answer(self, request: Request) -> object:
+            at_end = request == Get("a/0/0", settled=True)
+            return settled if at_end else super().answer(request)
 
-
-def test_a_block_that_is_removed_before_it_is_settled_is_missing() -> None:
-    answers = Vanishing(**{"a/attributes.json": DATASET, "a/0/0": FULL_BLOCK[:-1]})
-    assert answers(presented().read("a/c/0/0")) is None
+    answers = Settling(**{"a/attributes.json": DATASET, "a/0/0": FULL_BLOCK[:-1]})
+    assert answers(presented().read("a/c/0/0")) == chunk
 
 
 @pytest.mark.parametrize(
@@ -118,7 +135,7 @@ def test_a_block_that_is_removed_before_it_is_settled_is_missing() -> None:
     ],
 )  # fmt: skip
 def test_a_payload_that_expands_to_more_than_its_elements_is_cut(
-    members: dict[str, Any],
+    members: Doc,
     payload: bytes,
     decompress: Callable[[bytes], bytes],
     n_work: int,
@@ -136,14 +153,13 @@ def test_a_payload_that_expands_to_more_than_its_elements_is_cut(
     assert answers.count(Work) == n_work
 
 
-@pytest.mark.parametrize(
-    ("block", "grown", "n_warnings"), [(FULL_BLOCK, [5, 3], 1), (FULL_BLOCK, [3, 2], 0)]
-)
+@pytest.mark.parametrize(("grown", "n_warnings"), [([5, 3], 1), ([3, 2], 0)])
 def test_a_block_of_another_size_than_a_dataset_without_block_size_is_told(
-    block: bytes, grown: list[int], n_warnings: int
+    grown: list[int], n_warnings: int
 ) -> None:
     document = {key: value for key, value in DATASET.items() if key != "blockSize"}
-    answers = Answers(**{"a/attributes.json": document | {"dimensions": grown}, "a/0/0": block})
+    document["dimensions"] = grown
+    answers = Answers(**{"a/attributes.json": document, "a/0/0": FULL_BLOCK})
     chunk = bytes(answers(presented().read("a/c/0/0")) or b"")
     padded = np.zeros(grown[::-1], ">u2")
     padded[:2, :3] = np.frombuffer(ELEMENTS, ">u2").reshape(2, 3)
@@ -178,12 +194,14 @@ def test_on_servers_a_chunk_outside_of_the_known_grid_reads_the_document_again()
 def test_a_dataset_that_is_gone_is_named_when_its_array_is_used() -> None:
     answers, container = stored(None), presented()
     answers(container.read("a/c/0/0"))
-    for now, found in ((b'{"u": 1}', "got a group"), (None, "got nothing")):
+    other = json.dumps(DATASET | {"dataType": "uint8"}).encode()
+    for now, found in (
+        (other, "another program has replaced"), (b'{"u": 1}', "got a group"), (None, "got nothing")
+    ):  # fmt: skip
         answers.values.pop("a/attributes.json", None)
         answers.values |= {} if now is None else {"a/attributes.json": now}
-        with pytest.raises(N5Error, match=rf"c\.n5: a: .*{found}") as caught:
+        with refused(N5Error, "changed", rf"c\.n5: a: .*{found}"):
             answers(container.read("a/c/0/0"))
-        assert caught.value.kind == "changed"
     with pytest.raises(N5Error, match=r"c\.n5: b: .*got nothing"):
         answers(container.dataset_of("b", 3))
 
@@ -201,7 +219,7 @@ def test_a_dataset_that_is_gone_is_named_when_its_array_is_used() -> None:
     ],
 )  # fmt: skip
 def test_blocks_that_hold_the_elements_as_they_are_can_be_read_at_once(
-    options: dict[str, Any], members: dict[str, Any], zarr_format: Any, *, as_blocks: bool,
+    options: Doc, members: Doc, zarr_format: Any, *, as_blocks: bool,
     is_fit: bool,
 ) -> None:  # fmt: skip
     found = stored(**members)(
@@ -225,7 +243,7 @@ def test_the_dataset_of_an_open_array_is_read_anew_only_if_that_is_asked(
 # ---------------------------------------------------------------------- codecs that N5 lacks
 
 
-def recorded(*codecs: dict[str, Any]) -> dict[str, Any]:
+def recorded(*codecs: Doc) -> Doc:
     return {"zarr": {"codecs": list(codecs)}}
 
 
@@ -236,13 +254,11 @@ SHARDED = recorded(
     {
         "name": "sharding_indexed",
         "configuration": {
-            "chunk_shape": [1, 3],
-            "codecs": [BIG],
-            "index_codecs": [LITTLE],
+            "chunk_shape": [1, 3], "codecs": [BIG], "index_codecs": [LITTLE],
             "index_location": "end",
         },
     }
-)
+)  # fmt: skip
 # Zarr v3, "Sharding codec": offset and length of each chunk, little-endian, behind the chunks
 AS_SHARD = ELEMENTS + struct.pack("<4Q", 0, 6, 6, 6)
 AS_TRANSPOSED = np.frombuffer(ELEMENTS, ">u2").reshape(2, 3).T.astype("<u2").tobytes()
@@ -251,7 +267,7 @@ AS_TRANSPOSED = np.frombuffer(ELEMENTS, ">u2").reshape(2, 3).T.astype("<u2").tob
 @pytest.mark.parametrize(
     ("record", "chunk"), [(TRANSPOSED, AS_TRANSPOSED), (SHARDED, AS_SHARD)], ids=["chain", "shard"]
 )
-def test_a_chunk_of_recorded_codecs_is_made_and_taken(record: dict[str, Any], chunk: bytes) -> None:
+def test_a_chunk_of_recorded_codecs_is_made_and_taken(record: Doc, chunk: bytes) -> None:
     answers, container = stored(**record), presented()
     assert bytes(answers(container.read("a/c/0/0")) or b"") == chunk
     answers(container.write("a/c/1/0", memoryview(chunk)))
@@ -323,7 +339,7 @@ def test_checking_a_chunk_names_a_damaged_block(
     ],
 )
 def test_where_no_block_is_found_one_is_looked_at_once_whether_it_is_a_shard(
-    blocks: dict[str, Any], found: str | None, *, has_stamps: bool
+    blocks: Doc, found: str | None, *, has_stamps: bool
 ) -> None:
     answers = Answers(**{"a/attributes.json": DATASET}, **blocks)
     container = presented(has_stamps=has_stamps)
@@ -335,9 +351,8 @@ def test_where_no_block_is_found_one_is_looked_at_once_whether_it_is_a_shard(
         answers(container.read("a/c/1/1"))
         assert (Get("a/0/0") in answers.asked) is not has_seen
         return
-    with pytest.raises(N5BlockError, match=rf"c\.n5: a: block {found}: .*shard") as caught:
+    with refused(N5BlockError, "shard", rf"c\.n5: a: block {found}: .*shard"):
         answers(container.read("a/c/1/1"))
-    assert caught.value.kind == "shard"
 
 
 # ---------------------------------------------------------------------- writing
@@ -377,14 +392,17 @@ def test_a_chunk_beside_a_dataset_that_has_grown_is_written_in_its_new_extent() 
 def test_a_chunk_of_no_array_is_not_written(key: str, found: str, *, as_update: bool) -> None:
     answers, container = stored(), presented()
     before = dict(answers.values)
-    steps = (
-        container.update(key, lambda _: ELEMENTS)
-        if as_update
-        else container.write(key, memoryview(ELEMENTS))
-    )
+    write: Any = container.update if as_update else container.write
     with pytest.raises(N5UnrepresentableError, match=found) as caught:
-        answers(steps)
+        answers(write(key, (lambda _: ELEMENTS) if as_update else memoryview(ELEMENTS)))
     assert (caught.value.kind, answers.values) == ("path", before)
+
+
+def test_a_chunk_is_truncated_where_the_dataset_ends() -> None:
+    answers = stored(None)
+    chunk = np.array([[20, 21, 99], [22, 23, 99]], ">u2")
+    answers(presented().write("a/c/0/1", memoryview(chunk.tobytes())))
+    assert answers.values["a/1/0"] == EDGE_BLOCK[:12] + bytes.fromhex("0014 0015 0016 0017")
 
 
 def test_a_chunk_is_written_only_where_there_is_none() -> None:
@@ -421,9 +439,14 @@ def test_a_chunk_is_replaced_by_a_function_of_it(
     assert answers.values.get("a/0/0") == expected
 
 
-def test_only_chunks_are_updated() -> None:
+def test_only_documents_and_chunks_are_written_and_only_chunks_are_updated() -> None:
+    answers, container = stored(), presented()
+    before = dict(answers.values)
+    with pytest.raises(N5UnrepresentableError, match="key 'a/README': expected a Zarr document"):
+        answers(container.write("a/README", memoryview(b"?")))
     with pytest.raises(N5UnrepresentableError, match=r"c\.n5: key 'a/zarr.json': expected the key"):
-        presented().update("a/zarr.json", lambda old: old)
+        container.update("a/zarr.json", lambda old: old)
+    assert answers.values == before
 
 
 @pytest.mark.parametrize("steps", ["write", "remove", "update"])
@@ -483,15 +506,14 @@ def test_labels_change_the_multisets_that_are_stored() -> None:
     assert answers.count(Remove) == 0
 
 
-def test_a_shard_of_labels_is_not_replaced() -> None:
-    answers, container = stored(SHARD, **LABELS), presented()
-    with pytest.raises(N5BlockError, match=r"c\.n5: a: block 0/0: .*shard"):
-        labelled(container, answers, [1, 2, 3, 4, 5, 6])
-
-
-def test_a_damaged_block_of_labels_is_named() -> None:
-    answers, container = stored(b"\0\1", **LABELS), presented()
-    with pytest.raises(N5BlockError, match=r"c\.n5: a: block 0/0"):
+@pytest.mark.parametrize(
+    ("block", "found"),
+    [(SHARD, "block 0/0: .*shard"), (b"\0\1", "block 0/0")],
+    ids=["shard", "cut"],
+)
+def test_labels_are_not_put_into_a_shard_or_a_damaged_block(block: bytes, found: str) -> None:
+    answers, container = stored(block, **LABELS), presented()
+    with pytest.raises(N5BlockError, match=rf"c\.n5: a: {found}"):
         labelled(container, answers, [1, 2, 3, 4, 5, 6])
 
 
@@ -506,12 +528,18 @@ def test_the_chunk_of_an_array_without_dimensions(key: str, *, is_there: bool) -
     assert (bytes(found) if found is not None else None) == (b"\0\7" if is_there else None)
 
 
-def test_stamps_are_asked_for_before_a_known_dataset_is_used() -> None:
+def test_a_known_document_is_read_again_when_its_stamp_changes() -> None:
     answers, container = stored(), presented()
-    answers(container.read("a/c/0/0"))
-    answers.asked.clear()
-    answers(container.read("a/c/0/0"))
+    for _ in range(2):
+        answers.asked.clear()
+        answers(container.read("a/c/0/0"))
     assert answers.asked == [Stamp("a/attributes.json"), Get("a/0/0")]
+    answers.values["a/attributes.json"] = json.dumps(DATASET | {"dimensions": [5, 7]}).encode()
+    answers(container.read("a/c/0/0"))
+    assert answers.asked.count(Get("a/attributes.json")) == 1
+    view = container.memory.dataset("a")
+    assert isinstance(view, DatasetView)
+    assert view.shape == (7, 5)
 
 
 @pytest.mark.parametrize(

@@ -89,19 +89,6 @@ def test_a_creation_keeps_what_a_live_array_relies_on() -> None:
     assert memory.chunk_of("b/1.0") is None
 
 
-def test_a_listed_node_is_taken_once_and_only_right_after_the_listing(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    now = [100.0]
-    monkeypatch.setattr("n5zarr.container.memory.time.monotonic", lambda: now[0])
-    memory = Memory()
-    memory.keep_listed({"a": GROUP, "b": GROUP}, {})
-    assert memory.take_listed("a", None) is GROUP
-    assert memory.take_listed("a", None) is None
-    now[0] += 3
-    assert memory.take_listed("b", None) is None
-
-
 def test_a_copy_serves_the_same_live_arrays_and_remembers_nothing_else() -> None:
     memory = full_memory()
     copied = memory.for_copy()

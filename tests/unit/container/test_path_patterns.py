@@ -52,7 +52,5 @@ def test_an_empty_name_selects_nothing(pattern: str, below: list[str] | None) ->
     assert patterns.named_in("") == ["a"]
     assert patterns.named_in("a") == below  # None where all of it is selected
     assert [patterns.wants(path) for path in ("a", "b", "a/b")] == [
-        below is None,
-        False,
-        below is None,
-    ]
+        below is None, False, below is None,
+    ]  # fmt: skip

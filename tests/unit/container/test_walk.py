@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Sequence
 
 import pytest
 
@@ -11,16 +11,10 @@ from n5zarr.container.memory import Memory
 from n5zarr.container.node_names import Broken
 from n5zarr.container.nodes import Nodes
 from n5zarr.container.options import ViewOptions
-from n5zarr.container.walk import Selection, Unreadable, Walk
+from n5zarr.container.walk import Selection, Unreadable, Walk, WalkNode
 from n5zarr.format.attributes import GroupAttributes
-from n5zarr.storage.requests import Entry, Get, List
+from n5zarr.storage.requests import Entry, Get, List, Request, Steps
 from n5zarr.zarr_view.dataset_view import DatasetView
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from n5zarr.container.walk import WalkNode
-    from n5zarr.storage.requests import Request, Steps
 
 DATASET = b'{"dataType":"uint8","compression":{"type":"raw"},"blockSize":[2],"dimensions":[3]}'
 ROOT = GroupAttributes(attributes={})
@@ -76,30 +70,20 @@ def deep(n_groups: int, n_datasets: int) -> dict[str, bytes]:
 def test_nodes_come_depth_first_and_sorted() -> None:
     server = Server(
         {
-            "attributes.json": b"{}",
-            "b/attributes.json": b"{}",
-            "b/y/attributes.json": DATASET,
-            "b/y/0": b"block",
-            "b/x/deep/attributes.json": DATASET,
-            "a/attributes.json": b"{",
-            "c/readme.txt": b"no node of its own, but a group",
-            "z\\q/attributes.json": b"{}",
+            "attributes.json": b"{}", "b/attributes.json": b"{}", "b/y/attributes.json": DATASET,
+            "b/y/0": b"block", "b/x/deep/attributes.json": DATASET, "a/attributes.json": b"{",
+            "c/readme.txt": b"no node of its own, but a group", "z\\q/attributes.json": b"{}",
         }
-    )
+    )  # fmt: skip
     found = [(f.path, f.level, type(f.node), is_last) for f, is_last in walk(server)]
     assert found == [
-        ("", 0, GroupAttributes, True),
-        ("a", 1, Broken, False),
-        ("b", 1, GroupAttributes, False),
-        ("b/x", 2, GroupAttributes, False),
-        ("b/x/deep", 3, DatasetView, True),
-        ("b/y", 2, DatasetView, True),
-        ("c", 1, GroupAttributes, False),
-        ("z\\q", 1, Broken, True),
-    ]
+        ("", 0, GroupAttributes, True), ("a", 1, Broken, False), ("b", 1, GroupAttributes, False),
+        ("b/x", 2, GroupAttributes, False), ("b/x/deep", 3, DatasetView, True),
+        ("b/y", 2, DatasetView, True), ("c", 1, GroupAttributes, False), ("z\\q", 1, Broken, True),
+    ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("n_groups", "n_datasets"), [(1, 2000), (100, 30), (2000, 1), (3, 0)])
+@pytest.mark.parametrize(("n_groups", "n_datasets"), [(1, 709), (53, 17), (709, 1), (3, 0)])
 def test_each_document_and_listing_is_asked_for_once(n_groups: int, n_datasets: int) -> None:
     server = Server(deep(n_groups, n_datasets))
     found = [f.path for f, _ in walk(server)]
@@ -113,11 +97,11 @@ def test_each_document_and_listing_is_asked_for_once(n_groups: int, n_datasets: 
 
 
 @pytest.mark.each_of(3)
-@pytest.mark.parametrize(("n_groups", "n_datasets"), [(1, 5000), (200, 25), (5000, 1)])
+@pytest.mark.parametrize(("n_groups", "n_datasets"), [(1, 1511), (59, 29), (1511, 1)])
 def test_many_are_asked_for_at_a_time(n_groups: int, n_datasets: int) -> None:
     server = Server(deep(n_groups, n_datasets))
     n_nodes = sum(1 for _ in walk(server))
-    assert n_nodes >= 5000
+    assert n_nodes > 1511
     assert len(server.batches) < n_nodes / 20
     assert max(map(len, server.batches)) <= 512
 

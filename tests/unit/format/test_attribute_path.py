@@ -19,56 +19,25 @@ from n5zarr.format.attribute_path import (
 # src/test/java/org/janelia/saalfeldlab/n5/N5URITest.java: testAttributePath and
 # testEscapedAttributePaths
 NORMALIZED = [
-    ("/a/b/c/d/e", "/a/b/c/d/e"),
-    ("/a/b/c/d/e/", "/a/b/c/d/e"),
-    ("/", "/"),
-    ("", ""),
-    ("/a/..", "/"),
-    ("/a/../b/../c/d/../..", "/"),
-    ("/./././././", "/"),
-    ("/./././././.", "/"),
-    ("./././././", ""),
-    ("./a././././", "a."),
-    ("./a./../\\\\././.", "\\\\."),
-    ("./a./\\\\././.", "a./\\\\."),
-    ("/./a./\\\\././.", "/a./\\\\."),
-    ("/a/[0]/b[0]/", "/a/[0]/b/[0]"),
-    ("[0]", "[0]"),
-    ("/[0]/", "/[0]"),
-    ("/a[0]/", "/a/[0]"),
-    ("/[0]b/", "/[0]/b"),
-    ("[b]", "[b]"),
-    ("a[b]c", "a[b]c"),
-    ("a[bc", "a[bc"),
-    ("ab]c", "ab]c"),
-    ("a[b00]c", "a[b00]c"),
-    ("[ ]", "[ ]"),
-    ("[\n]", "[\n]"),
-    ("[\t]", "[\t]"),
-    ("[\r\n]", "[\r\n]"),
-    ("[ ][\n][\t][ \t \n \r\n][\r\n]", "[ ][\n][\t][ \t \n \r\n][\r\n]"),
-    ("[\\]", "[\\]"),
-    ("let's/try/a/real/case/with spaces/", "let's/try/a/real/case/with spaces"),
+    ("/a/b/c/d/e", "/a/b/c/d/e"), ("/a/b/c/d/e/", "/a/b/c/d/e"), ("/", "/"), ("", ""),
+    ("/a/..", "/"), ("/a/../b/../c/d/../..", "/"), ("/./././././", "/"), ("/./././././.", "/"),
+    ("./././././", ""), ("./a././././", "a."), ("./a./../\\\\././.", "\\\\."),
+    ("./a./\\\\././.", "a./\\\\."), ("/./a./\\\\././.", "/a./\\\\."),
+    ("/a/[0]/b[0]/", "/a/[0]/b/[0]"), ("[0]", "[0]"), ("/[0]/", "/[0]"), ("/a[0]/", "/a/[0]"),
+    ("/[0]b/", "/[0]/b"), ("[b]", "[b]"), ("a[b]c", "a[b]c"), ("a[bc", "a[bc"), ("ab]c", "ab]c"),
+    ("a[b00]c", "a[b00]c"), ("[ ]", "[ ]"), ("[\n]", "[\n]"), ("[\t]", "[\t]"),
+    ("[\r\n]", "[\r\n]"), ("[ ][\n][\t][ \t \n \r\n][\r\n]", "[ ][\n][\t][ \t \n \r\n][\r\n]"),
+    ("[\\]", "[\\]"), ("let's/try/a/real/case/with spaces/", "let's/try/a/real/case/with spaces"),
     ("let's/try/a/real/////case////with spaces/", "let's/try/a/real/case/with spaces"),
     ("/../first/relative/test/../a/b/.././wd///.w/asd", "/first/relative/a/wd/.w/asd"),
     ("../first/relative/test/../a/b/.././wd///.w/asd", "first/relative/a/wd/.w/asd"),
-    ("../result/../only/../single/..", ""),
-    ("../result/../multiple/../..", ""),
-    ("/../result/../multiple/../..", "/"),
-    ("a/../b", "b"),
-    ("/a/../b", "/b"),
-    ("../a/../b", "b"),
-    ("/../a/../b", "/b"),
-    ("/../a/../../b", "/b"),
-    ("\\/a\\/b\\/c\\/d\\/e", "\\/a\\/b\\/c\\/d\\/e"),
-    ("/a\\\\/b/c", "/a\\\\/b/c"),
-    ("a[b]\\[10]", "a[b]\\[10]"),
-    ("\\[10]", "\\[10]"),
-    ("a[0]\\[10]b", "a/[0]/\\[10]b"),
-    ("[\\[10]\\[20]]", "[\\[10]\\[20]]"),
-    ("[\\[10][20]]", "[\\[10]/[20]/]"),
-    ("\\/", "\\/"),
-]
+    ("../result/../only/../single/..", ""), ("../result/../multiple/../..", ""),
+    ("/../result/../multiple/../..", "/"), ("a/../b", "b"), ("/a/../b", "/b"), ("../a/../b", "b"),
+    ("/../a/../b", "/b"), ("/../a/../../b", "/b"), ("\\/a\\/b\\/c\\/d\\/e", "\\/a\\/b\\/c\\/d\\/e"),
+    ("/a\\\\/b/c", "/a\\\\/b/c"), ("a[b]\\[10]", "a[b]\\[10]"), ("\\[10]", "\\[10]"),
+    ("a[0]\\[10]b", "a/[0]/\\[10]b"), ("[\\[10]\\[20]]", "[\\[10]\\[20]]"),
+    ("[\\[10][20]]", "[\\[10]/[20]/]"), ("\\/", "\\/"),
+]  # fmt: skip
 
 # src/test/resources/url/urlAttributes.n5/attributes.json
 DOCUMENT: Any = {
@@ -76,14 +45,10 @@ DOCUMENT: Any = {
     "foo": "bar",
     "f o o": "b a r",
     "list": [0, 1, 2, 3],
-    "nestedList": [
-        [[1, 2, 3, 4]],
-        [[10, 20, 30, 40]],
-        [[100, 200, 300, 400]],
-        [[1000, 2000, 3000, 4000]],
-    ],
+    "nestedList": [[[1, 2, 3, 4]], [[10, 20, 30, 40]], [[100, 200, 300, 400]],
+                   [[1000, 2000, 3000, 4000]]],
     "object": {"a": "aa", "b": "bb"},
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(("given", "normalized"), NORMALIZED)
@@ -121,30 +86,18 @@ def test_values_are_found_as_in_java(path: str, value: object) -> None:
 
 
 def test_values_are_set_as_in_java() -> None:
-    """Values are set as in Java's testAttributePaths, and earlier values stay."""
     document: Any = {}
     steps: list[tuple[str, Any]] = [
-        ("/a/b/c/key1", "value1"),
-        ("/a/b/key2", "value2"),
-        ("/a/b/c/key1", "new_value1"),
-        ("/array[0]/b/c/key1", "array_value1"),
-        ("/array[0]/d[3]/key2", "array_value2"),
-        ("/array[1][2]/[3]key2", "array2_value2"),
-        ("array[1]/[2][3]/key2", "array3_value4"),
-        ("/array/[1]/[2]/[3]/key2", "array3_value5"),
-        (" ", "space"),
-        ("\n", "newline"),
-        ("\r\n", "windows_newline"),
-        ("[ ]", "space"),
-        ("[\n]", "newline"),
-        ("[ ][\n][\t][ \t \n \r\n][\r\n]", "mixed"),
-        ("[\\]", "backslash"),
-        ("/a/boolean[2]/test", True),
-        ("/filled/double_array[5]", 5.0),
-        ("/filled/double_array[1]", 1.0),
-        ("/filled/string_array[5]", "f"),
+        ("/a/b/c/key1", "value1"), ("/a/b/key2", "value2"), ("/a/b/c/key1", "new_value1"),
+        ("/array[0]/b/c/key1", "array_value1"), ("/array[0]/d[3]/key2", "array_value2"),
+        ("/array[1][2]/[3]key2", "array2_value2"), ("array[1]/[2][3]/key2", "array3_value4"),
+        ("/array/[1]/[2]/[3]/key2", "array3_value5"), (" ", "space"), ("\n", "newline"),
+        ("\r\n", "windows_newline"), ("[ ]", "space"), ("[\n]", "newline"),
+        ("[ ][\n][\t][ \t \n \r\n][\r\n]", "mixed"), ("[\\]", "backslash"),
+        ("/a/boolean[2]/test", True), ("/filled/double_array[5]", 5.0),
+        ("/filled/double_array[1]", 1.0), ("/filled/string_array[5]", "f"),
         ("/filled/string_array[1]", "b"),
-    ]
+    ]  # fmt: skip
     values: dict[tuple[str | int, ...], Any] = {}
     for path, value in steps:
         tokens = parse_attribute_path(path)

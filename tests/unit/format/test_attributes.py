@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
@@ -21,28 +20,27 @@ from n5zarr.format.attributes import (
 )
 from n5zarr.format.compression import Bzip2, Gzip, Raw, Xz
 from n5zarr.format.data_type import DataType
-from n5zarr.format.lenient_json import parse_json
+from n5zarr.format.lenient_json import JSON, parse_json
 from n5zarr.format.order import N5Tuple
-
-if TYPE_CHECKING:
-    from n5zarr.format.lenient_json import JSON
 
 DATA = Path(__file__).parents[2] / "data"
 # numpy's, of which zarr-python 2 read nothing back, and one that is not the same everywhere
 REFUSED_NAMES = ["complex64", "complex128", "float128", "str96", "bytes24", "void24", "datetime64"]
 REFUSED_NAMES += ["datetime64[parsec]", "datetime64[99999999999s]", "timedelta64[]", "float64[s]"]
 DATASET: dict[str, JSON] = {
-    "dataType": "uint16",
-    "compression": {"type": "gzip", "useZlib": False, "level": 6},
-    "blockSize": [2, 3, 4],
-    "dimensions": [5, 7, 11],
-}
+    "dataType": "uint16", "compression": {"type": "gzip", "useZlib": False, "level": 6},
+    "blockSize": [2, 3, 4], "dimensions": [5, 7, 11],
+}  # fmt: skip
+
+
+def parsed_dataset(document: JSON) -> DatasetAttributes:
+    parsed = parse_attributes(document)
+    assert isinstance(parsed, DatasetAttributes)
+    return parsed
 
 
 def dataset(**changes: JSON) -> DatasetAttributes:
-    parsed = parse_attributes({**DATASET, **changes})
-    assert isinstance(parsed, DatasetAttributes)
-    return parsed
+    return parsed_dataset({**DATASET, **changes})
 
 
 def without(*keys: str) -> dict[str, JSON]:
@@ -56,12 +54,9 @@ def test_a_document_of_java_is_read() -> None:
     )
     parsed = parse_attributes(parse_json(text))
     assert parsed == DatasetAttributes(
-        dimensions=N5Tuple((5, 7, 3)),
-        block_size=N5Tuple((2, 4, 3)),
-        data_type=DataType.UINT16,
-        compression=Gzip(),
-        attributes={},
-    )
+        dimensions=N5Tuple((5, 7, 3)), block_size=N5Tuple((2, 4, 3)), data_type=DataType.UINT16,
+        compression=Gzip(), attributes={},
+    )  # fmt: skip
     assert isinstance(parsed, DatasetAttributes)
     assert (parsed.ndim, parsed.grid) == (3, (3, 2, 1))
 
@@ -71,11 +66,7 @@ def test_a_document_of_java_is_read() -> None:
     list(itertools.product([False, True], repeat=5)),
 )
 def test_a_dataset_needs_dimensions_data_type_and_a_compression(
-    dimensions: bool,
-    data_type: bool,
-    block_size: bool,
-    compression: bool,
-    compression_type: bool,
+    dimensions: bool, data_type: bool, block_size: bool, compression: bool, compression_type: bool
 ) -> None:
     document: dict[str, JSON] = {"user": 1}
     document |= {"dimensions": [5, 7]} if dimensions else {}
@@ -132,10 +123,8 @@ def test_an_unknown_data_type_is_named(value: JSON) -> None:
         dataset(dataType=value)
     (problem,) = caught.value.problems
     assert (problem.loc, problem.kind, caught.value.kind) == (
-        ("dataType",),
-        "data-type",
-        "data-type",
-    )
+        ("dataType",), "data-type", "data-type",
+    )  # fmt: skip
     assert problem.message.startswith("expected one of uint8, uint16, ")
     assert problem.message.endswith(f"got {value!r}; convert it with the program that wrote it")
 
@@ -156,24 +145,23 @@ def test_numpy_names_of_zarr_python_2_are_read(name: str, same_bytes: DataType) 
     assert parsed.type_name == name
 
 
-def test_without_block_size_the_dataset_is_one_block() -> None:
-    parsed = parse_attributes(without("blockSize"))
-    assert isinstance(parsed, DatasetAttributes)
-    assert parsed.block_size == (5, 7, 11)
-    assert parsed.grid == (1, 1, 1)
-
-
-def test_without_block_size_an_empty_axis_has_blocks_of_one() -> None:
-    parsed = parse_attributes({**without("blockSize"), "dimensions": [0, 7]})
-    assert isinstance(parsed, DatasetAttributes)
-    assert parsed.block_size == (1, 7)
-    assert parsed.grid == (0, 1)
+@pytest.mark.parametrize(
+    ("dimensions", "block_size", "grid"),
+    [
+        ([5, 7, 11], (5, 7, 11), (1, 1, 1)),
+        ([0, 7], (1, 7), (0, 1)),
+        ([2**31 - 1, 7], (2**31 - 1, 7), (1, 1)),
+    ],
+    ids=["one-block", "an-empty-axis", "the-largest-block"],
+)
+def test_without_block_size_the_dataset_is_one_block(
+    dimensions: JSON, block_size: tuple[int, ...], grid: tuple[int, ...]
+) -> None:
+    parsed = parsed_dataset({**without("blockSize"), "dimensions": dimensions})
+    assert (parsed.block_size, parsed.grid) == (block_size, grid)
 
 
 def test_without_block_size_the_dimensions_are_those_that_a_block_can_have() -> None:
-    parsed = parse_attributes({**without("blockSize"), "dimensions": [2**31 - 1, 7]})
-    assert isinstance(parsed, DatasetAttributes)
-    assert parsed.block_size == (2**31 - 1, 7)
     with pytest.raises(N5AttributesError) as caught:
         parse_attributes({**without("blockSize"), "dimensions": [7, 2**31]})
     assert str(caught.value) == (
@@ -190,17 +178,13 @@ def test_an_axis_may_have_no_extent() -> None:
     ("compression_type", "expected"), [("raw", Raw()), ("bzip2", Bzip2()), ("xz", Xz())]
 )
 def test_version_0_names_its_compression(compression_type: str, expected: object) -> None:
-    parsed = parse_attributes({**without("compression"), "compressionType": compression_type})
-    assert isinstance(parsed, DatasetAttributes)
+    parsed = parsed_dataset({**without("compression"), "compressionType": compression_type})
     assert parsed.compression == expected
 
 
-def test_compression_wins_over_compression_type() -> None:
-    assert dataset(compressionType="bzip2").compression == Gzip()
-
-
-def test_an_unused_compression_type_may_be_nonsense() -> None:
-    assert dataset(compressionType=7).compression == Gzip()
+@pytest.mark.parametrize("unused", ["bzip2", 7], ids=["another", "nonsense"])
+def test_compression_wins_over_compression_type(unused: JSON) -> None:
+    assert dataset(compressionType=unused).compression == Gzip()
 
 
 def test_an_unknown_compression_type_is_not_raw() -> None:
@@ -261,21 +245,14 @@ def test_another_rank_of_block_size_is_an_error(block_size: list[int], found: in
 def test_all_problems_are_reported_at_once() -> None:
     with pytest.raises(N5AttributesError) as caught:
         dataset(
-            dimensions=[-1, 7, 1.5],
-            blockSize=[0, 3, "4x"],
-            dataType="complex64",
+            dimensions=[-1, 7, 1.5], blockSize=[0, 3, "4x"], dataType="complex64",
             compression={"type": "gzip", "level": 12, "useZlib": "no"},
-        )
+        )  # fmt: skip
     error = caught.value
     assert [problem.loc for problem in error.problems] == [
-        ("dimensions", 0),
-        ("dimensions", 2),
-        ("blockSize", 0),
-        ("blockSize", 2),
-        ("dataType",),
-        ("compression", "useZlib"),
-        ("compression", "level"),
-    ]
+        ("dimensions", 0), ("dimensions", 2), ("blockSize", 0), ("blockSize", 2), ("dataType",),
+        ("compression", "useZlib"), ("compression", "level"),
+    ]  # fmt: skip
     assert error.kind == "member"
     for field, got in [
         ("dimensions[0]", "-1"),
@@ -307,13 +284,7 @@ def test_label_multisets_are_bytes_with_a_flag(data_type: str, value: JSON, expe
 
 @pytest.mark.parametrize(
     ("factors", "expected"),
-    [
-        ([[1, 1, 1], [2, 2, 2]], True),
-        ([2, 2, 2], False),
-        ([], False),
-        (None, False),
-        ("x", False),
-    ],
+    [([[1, 1, 1], [2, 2, 2]], True), ([2, 2, 2], False), ([], False), (None, False), ("x", False)],
 )
 def test_only_lists_of_factors_make_a_dataset_suspect(factors: JSON, expected: bool) -> None:
     assert dataset(downsamplingFactors=factors).may_be_group is expected
@@ -339,14 +310,3 @@ def test_real_documents_are_read(path: Path) -> None:
         assert list(parsed.dimensions) == document["dimensions"]
         assert list(parsed.block_size) == document["blockSize"]
         assert parsed.data_type == document["dataType"]
-
-
-@pytest.mark.parametrize("root", ["data-1.5.0.n5", "data-2.5.1.n5", "data-3.1.3.n5"])
-def test_datasets_of_older_versions_are_read(root: str) -> None:
-    resources = DATA / "real" / "saalfeldlab+n5" / "src" / "test" / "resources" / "backward"
-    parsed = parse_attributes(
-        parse_json((resources / root / "raw" / "attributes.json").read_bytes())
-    )
-    assert isinstance(parsed, DatasetAttributes)
-    assert (parsed.dimensions, parsed.block_size) == ((7, 5), (5, 4))
-    assert (parsed.data_type, parsed.compression) == (DataType.UINT8, Raw())

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
 
 from n5zarr.errors import N5AttributesError
@@ -22,9 +20,8 @@ from n5zarr.format.compression import (
     compression_to_json,
     parse_compression,
 )
-
-if TYPE_CHECKING:
-    from n5zarr.format.lenient_json import JSON
+from n5zarr.format.lenient_json import JSON
+from tests.refusals import refused
 
 JAVA_BLOSC: dict[str, JSON] = {
     "type": "blosc", "clevel": 6, "blocksize": 0, "typesize": 1, "cname": "blosclz", "nthreads": 1,
@@ -36,6 +33,7 @@ JAVA_BLOSC: dict[str, JSON] = {
     ("written", "expected"),
     [
         pytest.param({"type": "raw"}, Raw(), id="raw"),
+        pytest.param({}, Raw(), id="an-empty-object-is-raw-in-java"),
         pytest.param({"type": "gzip", "useZlib": False, "level": 6}, Gzip(), id="gzip"),
         pytest.param({"type": "gzip", "level": -1}, Gzip(level=-1), id="gzip-before-4"),
         pytest.param({"type": "gzip", "useZlib": True}, Gzip(use_zlib=True), id="zlib"),
@@ -43,27 +41,22 @@ JAVA_BLOSC: dict[str, JSON] = {
         pytest.param({"type": "xz", "preset": 6}, Xz(), id="xz"),
         pytest.param({"type": "lz4", "blockSize": 65536}, Lz4(), id="lz4"),
         pytest.param({"type": "lz4", "blockSize": 9}, Lz4(block_size=9), id="lz4-of-z5"),
-        pytest.param(
-            {"type": "lz4", "id": "lz4", "acceleration": 1}, Lz4(acceleration=1), id="lz4-of-zarr2"
-        ),
+        pytest.param({"type": "lz4", "id": "lz4", "acceleration": 1}, Lz4(acceleration=1),
+                     id="lz4-of-zarr2"),
         pytest.param(JAVA_BLOSC, Blosc(), id="blosc"),
-        pytest.param(
-            {"type": "blosc", "cname": "zstd", "clevel": 9, "shuffle": 2, "blocksize": 4096},
-            Blosc(cname="zstd", clevel=9, shuffle=2, block_size=4096),
-            id="blosc-of-tensorstore",
-        ),
+        pytest.param({"type": "blosc", "cname": "zstd", "clevel": 9, "shuffle": 2,
+                      "blocksize": 4096}, Blosc(cname="zstd", clevel=9, shuffle=2, block_size=4096),
+                     id="blosc-of-tensorstore"),
         pytest.param({"type": "blosc", "shuffle": -1}, Blosc(shuffle=-1), id="blosc-automatic"),
         pytest.param({"type": "zstd", "level": 3}, Zstd(), id="zstd"),
-        pytest.param(
-            {"checksum": False, "id": "zstd", "level": 3, "type": "zstd"},
-            Zstd(),
-            id="zstd-of-zarr2",
-        ),
+        pytest.param({"checksum": False, "id": "zstd", "level": 3, "type": "zstd"}, Zstd(),
+                     id="zstd-of-zarr2"),
         pytest.param({"type": "zstd", "level": -5}, Zstd(level=-5), id="zstd-negative"),
         pytest.param({"type": "jpeg", "quality": 100, "dataType": "uint8"}, Jpeg(), id="jpeg"),
         pytest.param({"type": "lzma", "format": 2}, Lzma(format=2), id="lzma-of-zarr2"),
+        pytest.param({"type": "lzma"}, Lzma(format=1), id="lzma-without-format"),
     ],
-)
+)  # fmt: skip
 def test_compressions_of_other_writers_are_read(
     written: dict[str, JSON], expected: Compression
 ) -> None:
@@ -79,13 +72,11 @@ def test_compressions_of_other_writers_are_read(
         pytest.param("xz", {"type": "xz", "preset": 6}, id="xz"),
         pytest.param("lz4", {"type": "lz4", "blockSize": 65536}, id="lz4"),
         pytest.param("zstd", {"type": "zstd", "level": 3}, id="zstd"),
-        pytest.param(
-            "blosc",
-            {"type": "blosc", "cname": "blosclz", "clevel": 6, "shuffle": 0, "blocksize": 0},
-            id="blosc-without-what-tensorstore-refuses",
-        ),
+        pytest.param("blosc",
+                     {"type": "blosc", "cname": "blosclz", "clevel": 6, "shuffle": 0,
+                      "blocksize": 0}, id="blosc-without-what-tensorstore-refuses"),
     ],
-)
+)  # fmt: skip
 def test_absent_members_take_the_defaults_of_java(type_: str, expected: dict[str, JSON]) -> None:
     assert compression_to_json(parse_compression({"type": type_})) == expected
 
@@ -100,7 +91,6 @@ def test_a_written_compression_is_read_back(type_: str) -> None:
 
 @pytest.mark.parametrize("level", [3.0, "3", "+3", "03"], ids=repr)
 def test_numbers_and_text_are_read_as_integers_like_in_java(level: JSON) -> None:
-    """Numbers and text are read as integers, as Gson 2.10.1 does."""
     parsed = parse_compression({"type": "gzip", "level": level})
     assert parsed == Gzip(level=3)
     assert isinstance(parsed, Gzip)
@@ -115,10 +105,6 @@ def test_text_is_read_as_a_truth_value_like_in_java(value: JSON, expected: bool)
     assert parsed == Gzip(use_zlib=expected)
 
 
-def test_an_empty_object_is_raw_as_in_java() -> None:
-    assert parse_compression({}) == Raw()
-
-
 @pytest.mark.parametrize(
     ("name", "expected"),
     [("raw", Raw()), ("gzip", Gzip()), ("bzip2", Bzip2()), ("lz4", Lz4()), ("xz", Xz())],
@@ -131,9 +117,8 @@ def test_the_names_of_version_0_take_default_parameters(name: str, expected: Com
     "value", ["zstd", "blosc", "jpeg", "GZIP", "", "nonsense", None, 3, {"type": "gzip"}], ids=repr
 )
 def test_an_unknown_name_of_version_0_is_an_error(value: JSON) -> None:
-    with pytest.raises(N5AttributesError) as caught:
+    with refused(N5AttributesError, "compression") as caught:
         parse_compression(value, ("compressionType",))
-    assert caught.value.kind == "compression"
     assert caught.value.problems[0].loc == ("compressionType",)
     assert "expected one of bzip2, gzip, lz4, raw, xz, got " in str(caught.value)
 
@@ -178,6 +163,7 @@ def test_an_unknown_type_names_the_known_ones() -> None:
         pytest.param("blosc", "shuffle", -1, 2, id="blosc-shuffle"),
         pytest.param("blosc", "blocksize", 0, 2**31 - 1, id="blosc-blocksize"),
         pytest.param("jpeg", "quality", 1, 100, id="jpeg"),
+        pytest.param("lzma", "format", 1, 2, id="lzma"),
         pytest.param("zstd", "level", -(2**31), 2**31 - 1, id="zstd"),
     ],
 )
@@ -187,9 +173,8 @@ def test_parameters_have_the_limits_of_java(type_: str, member: str, low: int, h
         if type_ != "jpeg":
             assert compression_to_json(parsed)[member] == value
     for value in (low - 1, high + 1):
-        with pytest.raises(N5AttributesError) as caught:
+        with refused(N5AttributesError, "compression") as caught:
             parse_compression({"type": type_, member: value})
-        assert caught.value.kind == "compression"
         assert str(caught.value) == (
             f"compression.{member}: expected an integer from {low} to {high}, got {value}"
         )
@@ -207,9 +192,8 @@ def test_a_level_that_is_no_integer_is_an_error(value: JSON) -> None:
 
 @pytest.mark.parametrize("value", [None, 0, 1, "yes", "true ", []], ids=repr)
 def test_use_zlib_is_a_bool(value: JSON) -> None:
-    with pytest.raises(N5AttributesError, match="useZlib: expected true or false, got") as caught:
+    with refused(N5AttributesError, "compression", "useZlib: expected true or false, got"):
         parse_compression({"type": "gzip", "useZlib": value})
-    assert caught.value.kind == "compression"
 
 
 @pytest.mark.parametrize("value", ["ZSTD", "lz5", None, 3, ["zstd"]], ids=repr)

@@ -15,6 +15,7 @@ HDF5 = bytes([0x89, 0x48, 0x44, 0x46, 0x0D, 0x0A, 0x1A, 0x0A])  # its specificat
         (HDF5 + b"\0" * 100, "an HDF5 file"),
         (b"\0" * 512 + HDF5, "an HDF5 file"),
         (b"\0" * 2048 + HDF5, "an HDF5 file"),
+        (b"\0" * 4096 + HDF5, "a file"),
         (b"\0" * 100 + HDF5, "a file"),  # the signature is only at these places
         (b"PK\x03\x04rest", "a zip file"),
         (b"PK\x05\x06" + b"\0" * 18, "a zip file"),
@@ -29,22 +30,33 @@ def test_files_by_their_first_bytes(start: bytes, what: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("names", "document", "what"),
+    ("names", "document", "zarr_format", "what"),
     [
-        (["c", "zarr.json"], b'{"zarr_format":3,"node_type":"array"}', "a Zarr v3 array"),
-        (["c", "zarr.json"], b'{"zarr_format":3,"node_type":"group"}', "a Zarr v3 group"),
-        (["zarr.json"], b"{", "a Zarr v3 node"),
-        (["zarr.json"], None, "a Zarr v3 node"),
-        ([".zarray", ".zattrs", "0.0"], None, "a Zarr v2 array"),
-        ([".zgroup", ".zattrs"], None, "a Zarr v2 group"),
-        ([".zattrs", "zarr.txt"], None, None),
+        (["c", "zarr.json"], b'{"zarr_format":3,"node_type":"array"}', 3, "array"),
+        (["c", "zarr.json"], b'{"zarr_format":3,"node_type":"group"}', 3, "group"),
+        (["zarr.json"], b'{"node_type": "odd"}', 3, None),
+        (["zarr.json"], b"{", 3, None),
+        (["zarr.json"], b"[]", 3, None),
+        (["zarr.json"], None, 3, None),
+        (["zarr.json", ".zgroup"], b'{"node_type": "group"}', None, "group"),
+        ([".zarray", ".zattrs", "0.0"], None, 2, "array"),
+        ([".zarray", ".zgroup"], None, 2, "array"),
+        ([".zgroup", ".zattrs"], None, 2, "group"),
     ],
 )
 def test_zarr_by_the_names_of_its_documents(
-    names: list[str], document: bytes | None, what: str | None
+    names: list[str], document: bytes | None, zarr_format: int | None, what: str | None
 ) -> None:
     found = zarr_node(names, document)
-    assert (None if found is None else found.what) == what
+    assert found is not None
+    assert (found.zarr_format, found.kind) == (zarr_format, what)
+    if zarr_format is not None:
+        assert found.what == f"a Zarr v{zarr_format} {what or 'node'}"
+    assert str(found) == f"{found.what}; open it with zarr.open(...) or xr.open_zarr(...)"
+
+
+def test_other_documents_are_not_of_zarr() -> None:
+    assert zarr_node([".zattrs", "zarr.txt"], None) is None
 
 
 @pytest.mark.parametrize(

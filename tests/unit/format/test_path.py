@@ -6,19 +6,11 @@ import pytest
 
 from n5zarr.errors import N5UnrepresentableError
 from n5zarr.format.path import check_key, join, normalize_path
+from tests.refusals import refused
 
 LITERAL = [
-    "em/s0",
-    "with space",
-    "a#b",
-    "a?b",
-    "100%20",
-    "c:d",
-    "ünï/çödé",
-    ".hidden",
-    "a..b",
-    "...",
-]
+    "em/s0", "with space", "a#b", "a?b", "100%20", "c:d", "ünï/çödé", ".hidden", "a..b", "...",
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -49,15 +41,15 @@ def test_a_path_has_one_form(path: str, expected: str) -> None:
         pytest.param("a/b\\c", "b\\c", id="backslash"),
         pytest.param("a\0b", "a\0b", id="nul"),
         pytest.param("a.b/c\\d", "c\\d", id="backslash-beside-a-dot"),
+        pytest.param("x/\udfff", "\udfff", id="half-of-a-character"),
     ],
 )
 def test_a_path_that_escapes_names_the_bad_part(path: str, name: str) -> None:
     for check in (normalize_path, check_key):
-        with pytest.raises(N5UnrepresentableError) as caught:
+        with refused(N5UnrepresentableError, "path") as caught:
             check(path)
-        assert caught.value.kind == "path"
-        assert f"path {path!r}: " in str(caught.value)
-        assert f"got the name {name!r}" in str(caught.value)
+        expected = f"path {path!r}: expected names separated by '/', got the name {name!r};"
+        assert expected in str(caught.value)
 
 
 @pytest.mark.parametrize(
@@ -68,12 +60,11 @@ def test_a_key_inside_the_container_is_returned(key: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "key", ["/em", "/", "em//s0", "em/", "em.a//s0", "/em.a", "em.a/"], ids=repr
+    "key", ["/em", "/", "em//s0", "em/", "em.a//s0", "/em.a", "em.a/", "ü//a"], ids=repr
 )
 def test_a_key_with_an_empty_name_is_refused(key: str) -> None:
-    with pytest.raises(N5UnrepresentableError, match="got the name ''") as caught:
+    with refused(N5UnrepresentableError, "path", "got the name ''"):
         check_key(key)
-    assert caught.value.kind == "path"
 
 
 @pytest.mark.parametrize(

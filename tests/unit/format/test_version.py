@@ -10,6 +10,7 @@ import pytest
 
 from n5zarr.errors import N5UnsupportedError
 from n5zarr.format.version import SUPPORTED_VERSION, check_version, parse_version
+from tests.refusals import refused
 
 JAVA = Path(__file__).parents[2] / "data" / "java"
 MANIFEST: dict[str, Any] = json.loads((JAVA / "manifest.json").read_text())
@@ -28,9 +29,8 @@ def test_containers_that_java_opens_are_opened(case: dict[str, Any]) -> None:
     if case["opensInJava"]:
         check_version(value)
     else:
-        with pytest.raises(N5UnsupportedError, match="expected a version up to 4") as caught:
+        with refused(N5UnsupportedError, "version", "expected a version up to 4") as caught:
             check_version(value)
-        assert caught.value.kind == "version"
         assert f"n5: expected a version up to 4.x, got {value!r}" in str(caught.value)
 
 
@@ -64,9 +64,8 @@ def test_a_major_version_up_to_four_opens(value: str | int | None) -> None:
 
 @pytest.mark.parametrize("value", ["5.0.0", 5, "5", "v7.1.2", "999999999999.0.0"], ids=repr)
 def test_a_later_major_version_is_unsupported(value: str | int) -> None:
-    with pytest.raises(N5UnsupportedError) as caught:
+    with refused(N5UnsupportedError, "version") as caught:
         check_version(value)
-    assert caught.value.kind == "version"
     assert repr(value) in str(caught.value)
 
 

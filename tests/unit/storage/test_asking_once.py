@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import os
+from collections.abc import Callable
 from contextvars import copy_context
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from obstore.store import S3Store
@@ -17,9 +18,6 @@ from n5zarr.storage.asking_once import answers, asking_once
 from n5zarr.storage.requests import Get, List, Put, Remove, Request
 from n5zarr.storage.services import service_of
 from n5zarr.storage.zarr_store import ZarrStorage
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 DOCUMENT = "g/attributes.json"
 
@@ -144,12 +142,9 @@ def test_stores_are_not_confused(ask: Any) -> None:
 def test_what_is_known_is_found_by_the_server_and_without_credentials() -> None:
     """Two stores of one server share it, whatever their folders; others do not."""
     options: Any = {
-        "endpoint": "http://me:PASSW0RD@127.0.0.1:9",
-        "region": "us-east-1",
-        "access_key_id": "AKIAKEY",
-        "secret_access_key": "SECR3T",
-        "token": "T0KEN",
-    }
+        "endpoint": "http://me:PASSW0RD@127.0.0.1:9", "region": "us-east-1",
+        "access_key_id": "AKIAKEY", "secret_access_key": "SECR3T", "token": "T0KEN",
+    }  # fmt: skip
     store = S3Store("lab", prefix="c.n5", **options)
     one = service_of(ObjectStore(store)).where("g/attributes.json")
     assert not any(word in repr(one) for word in ("PASSW0RD", "AKIAKEY", "SECR3T", "T0KEN"))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import errno
 import os
+import shutil
 import stat
 import struct
 import time
@@ -13,6 +14,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from zarr.buffer import cpu
 from zarr.storage import LocalStore, MemoryStore
 
 from n5zarr.codecs.buffers import Scratch
@@ -520,6 +522,41 @@ def test_trees_are_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     assert (tmp_path / "other").is_dir()
 
 
+@pytest.fixture
+def top(tmp_path: Path) -> Path:
+    (tmp_path / "g" / "0").mkdir(parents=True)
+    (tmp_path / "g" / "0" / "1").write_bytes(b"block")
+    return tmp_path / "g"
+
+
+def test_a_removal_that_cannot_be_synced_is_undone(top: Path) -> None:
+    def sync(_: set[str]) -> None:
+        raise OSError(errno.EIO, "no disk")
+
+    with pytest.raises(OSError, match="no disk"):
+        removing.remove_tree(top, sync=sync)
+    assert [path.name for path in top.parent.iterdir()] == ["g"]
+    assert (top / "0" / "1").read_bytes() == b"block"
+
+
+def test_a_removal_that_fails_midway_is_tried_once_more(
+    top: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls: list[str] = []
+    rmtree: Any = shutil.rmtree
+
+    def fails_once(name: str) -> None:
+        calls.append(name)
+        if len(calls) == 1:
+            raise OSError(errno.EMFILE, "too many files")
+        rmtree(name)
+
+    monkeypatch.setattr(shutil, "rmtree", fails_once)
+    removing.remove_tree(top)
+    assert list(top.parent.iterdir()) == []
+    assert len(calls) == 2
+
+
 @posix
 def test_what_is_refused_is_not_tried_again() -> None:
     tried: list[str] = []
@@ -573,12 +610,9 @@ def test_requests_to_local_files(tmp_path: Path) -> None:
     (root / f"g/{UNFINISHED}").touch()
     assert ask(storage, List("g"), List("g", unfinished=True)) == [[], [Entry(UNFINISHED, False)]]
     ask(
-        storage,
-        Put("a/b/k", b""),
-        Remove("a/b/k", prune=True),
-        Put("x/y/k", b""),
+        storage, Put("a/b/k", b""), Remove("a/b/k", prune=True), Put("x/y/k", b""),
         RemoveTree("x/y"),
-    )
+    )  # fmt: skip
     assert sorted(p.name for p in root.iterdir()) == ["a", "g", "x"]
     assert [*(root / "x").iterdir()] == []
     ask(storage, Put("k", b""), RemoveTree(""))
@@ -625,13 +659,22 @@ def test_what_leads_out_of_a_confined_directory_is_missing(tmp_path: Path) -> No
     (root / "d").mkdir(parents=True)
     (tmp_path / "k").write_bytes(DATA)
     (root / "d/k").write_bytes(DATA)
-    (root / "out").symlink_to("../k")
+    for link, target in (("in", "d/k"), ("out", "../k"), ("above", "..")):
+        (root / link).symlink_to(target)
     (root / os.fsdecode(b"\xff")).touch()
-    storage = LocalFiles(root, confined=True)
-    assert ask(storage, Get("out"), Ends("out", 1, 1), Stamp("out"), Exists("out"), Get("d/k"),
-               Exists("d/k"), List(""), Work(lambda: 3)) == [
-        None, None, None, False, DATA, True, [Entry("d", True)], 3,
-    ]  # fmt: skip
+    storage, prototype = LocalFiles(root, confined=True), cpu.buffer_prototype
+    store = ConfinedStore(root)
+    for key, expected in [("d/k", DATA), ("in", DATA), ("out", None), ("above/k", None)]:
+        is_there = expected is not None
+        assert ask(storage, Get(key), Exists(key)) == [expected, is_there]
+        assert [a is not None for a in ask(storage, Ends(key, 1, 1), Stamp(key))] == [is_there] * 2
+        read = [
+            asyncio.run(store.get(key, prototype)), store.get_sync(key, prototype=prototype),
+            *asyncio.run(store.get_partial_values(prototype, [(key, None)])),
+        ]  # fmt: skip
+        assert [each and each.to_bytes() for each in read] == [expected] * 3
+    listed, worked = ask(storage, List(""), Work(lambda: 3))
+    assert (sorted(listed), worked) == ([Entry("d", True), Entry("in", False)], 3)
     assert (storage.root, storage.read_only, type(storage.store)) == (None, True, ConfinedStore)
     again = storage.with_read_only(read_only=False)
     assert (again.root, again.read_only, str(again)) == (None, True, str(root))
@@ -650,6 +693,7 @@ def test_copies_and_names_of_local_storage(tmp_path: Path) -> None:
     assert (type(store), store.read_only, store.root) == (LocalStore, True, tmp_path / "real")
     assert storage.store is storage.store
     assert storage.is_same_place(LocalFiles(tmp_path / "real"))
+    assert not storage.is_same_place(LocalFiles(tmp_path))
     assert not storage.is_same_place(ZarrStorage(MemoryStore()))
     asyncio.run(storage.open(read_only=True))
     storage.close()
@@ -676,5 +720,6 @@ def test_the_file_that_names_a_directory(tmp_path: Path) -> None:
     (tmp_path / "p/b.xml").write_bytes(b"c.n5/g")
     (tmp_path / "p/b2.xml").write_bytes(b"c.n5")
     assert (named(), named("")) == (b"c.n5/g", b"c.n5")
-    (tmp_path / "p/c.n5/d.xml").write_bytes(b"g/")
-    assert named() == b"g/"
+    for near, data in (("d.xml", b"g/"), ("g/e.xml", b".")):
+        (tmp_path / "p/c.n5" / near).write_bytes(data)
+        assert named() == data

@@ -8,7 +8,7 @@ import os
 import pickle
 import threading
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 from uuid import uuid4
 
 import pytest
@@ -20,6 +20,7 @@ from n5zarr._zarr import sync
 from n5zarr.errors import N5Error, N5UnrepresentableError, N5UnsupportedError
 from n5zarr.storage import locks
 from n5zarr.storage.cache import CacheOptions
+from n5zarr.storage.interface import Storage
 from n5zarr.storage.local import LocalFiles
 from n5zarr.storage.opening import open_storage
 from n5zarr.storage.place import place_of
@@ -27,12 +28,12 @@ from n5zarr.storage.requests import (
     Ends,
     Entry,
     Exists,
-    FileThatNames,
     Get,
     List,
     Put,
     Remove,
     RemoveTree,
+    Request,
     Stamp,
     Steps,
     Update,
@@ -44,11 +45,8 @@ from n5zarr.storage.requests import (
     read_key,
 )
 from n5zarr.storage.zarr_store import ZarrStorage
+from tests.refusals import refused
 from tests.waiting import let_others_run
-
-if TYPE_CHECKING:
-    from n5zarr.storage.interface import Storage
-    from n5zarr.storage.requests import Request
 
 
 class Ask(Protocol):
@@ -135,14 +133,11 @@ def test_an_update_is_given_the_old_value_and_answers_the_new(ask: Ask) -> None:
     def append(old: bytes | None) -> bytes:
         return (old or b"") + b"+"
 
-    assert ask(one_by_one(Update("g/k", append), Update("g/k", append))) == [b"+", b"++"]
+    remove = Update("g/k", lambda _: None)
+    updates = one_by_one(remove, Update("g/k", append), Update("g/k", append))
+    assert ask(updates) == [None, b"+", b"++"]
     assert ask(read_key("g/k")) == b"++"
-
-
-def test_an_update_that_gives_none_removes_the_key(ask: Ask) -> None:
-    assert ask(one_by_one(Update("g/k", lambda _: None))) == [None]
-    ask(one_by_one(Put("g/k", b"old")))
-    assert ask(one_by_one(Update("g/k", lambda _: None))) == [None]
+    assert ask(each(remove)) == [None]
     assert ask(read_key("g/k")) is None
 
 
@@ -254,18 +249,6 @@ def test_a_removed_document_leaves_no_empty_directory(tmp_path: Path) -> None:
     assert (tmp_path / "c").is_dir()  # the container itself
 
 
-def test_the_nearest_file_that_names_a_directory_is_found(tmp_path: Path) -> None:
-    local = LocalFiles(tmp_path / "c.n5")
-    (tmp_path / "c.n5" / "g").mkdir(parents=True)
-    (tmp_path / "far.xml").write_bytes(b"c.n5/g")
-    (tmp_path / "other.xml").write_bytes(b"c.n5")
-    wanted = FileThatNames("g", "*.xml", bytes.decode)
-    assert local.run(each(wanted), print) == [b"c.n5/g"]
-    (tmp_path / "c.n5" / "g" / "near.xml").write_bytes(b".")
-    assert local.run(each(wanted), print) == [b"."]
-    assert ZarrStorage(MemoryStore()).run(each(wanted), print) == [None]
-
-
 class OpenedSlowly(MemoryStore):
     """A store that takes a while to open, as one that connects to a server."""
 
@@ -279,18 +262,6 @@ def test_requests_of_the_same_moment_open_a_store_once() -> None:
     assert asyncio.run(ZarrStorage(OpenedSlowly()).run_async(wanted, print)) == [None] * 7
 
 
-def test_storage_is_chosen_by_what_the_user_gives(tmp_path: Path) -> None:
-    assert isinstance(open_storage(place_of(tmp_path)), LocalFiles)
-    assert isinstance(open_storage(place_of(LocalStore(tmp_path))), LocalFiles)
-    assert open_storage(place_of(LocalStore(tmp_path, read_only=True))).read_only
-    assert not open_storage(place_of(tmp_path)).read_only
-    assert isinstance(open_storage(place_of(MemoryStore())), ZarrStorage)
-    with pytest.raises(N5UnrepresentableError, match="cache: expected a remote container"):
-        open_storage(place_of(tmp_path), cache=CacheOptions())
-    with pytest.raises(N5UnrepresentableError, match="storage_options: expected only with a URL"):
-        open_storage(place_of(tmp_path, {}))
-
-
 def test_opening_makes_no_directory(tmp_path: Path) -> None:
     local = LocalFiles(tmp_path / "new.n5")
     asyncio.run(local.open(read_only=False))
@@ -302,9 +273,7 @@ def test_opening_makes_no_directory(tmp_path: Path) -> None:
 def test_a_path_that_the_system_refuses_is_not_called_missing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    local = LocalFiles(tmp_path / "closed" / "a.n5")
-
-    stat = Path.stat
+    local, stat = LocalFiles(tmp_path / "closed" / "a.n5"), Path.stat
 
     def refuse(path: Path, **options: bool) -> object:
         if "closed" in path.parts:
@@ -316,15 +285,6 @@ def test_a_path_that_the_system_refuses_is_not_called_missing(
         with pytest.raises(PermissionError, match=r"Permission denied: .*a\.n5"):
             asyncio.run(local.open(read_only=read_only))
     assert not (tmp_path / "new.n5").exists()
-
-
-def test_places_are_compared_whatever_reads_them(tmp_path: Path) -> None:
-    memory = MemoryStore()
-    assert LocalFiles(tmp_path).is_same_place(open_storage(place_of(LocalStore(tmp_path / "."))))
-    assert not LocalFiles(tmp_path).is_same_place(LocalFiles(tmp_path / "a"))
-    assert ZarrStorage(memory).is_same_place(ZarrStorage(memory.with_read_only(read_only=True)))
-    assert not ZarrStorage(memory).is_same_place(ZarrStorage(MemoryStore()))
-    assert not ZarrStorage(memory).is_same_place(LocalFiles(tmp_path))
 
 
 def test_storage_can_be_pickled(tmp_path: Path) -> None:
@@ -342,43 +302,6 @@ def test_a_store_without_synchronous_methods_runs_on_a_loop_and_says_so(tmp_path
     assert storage.run(read_key("k"), print) is None
     with pytest.raises(N5UnsupportedError, match="ZipStore has no synchronous methods"):
         storage.answer(Get("k"), print)
-
-
-def repeating() -> Steps[list[object]]:
-    first = yield [Get("a"), Exists("b"), Get("c")]
-    again = yield [Get("a"), Get("d")]
-    nothing = yield [Get("a"), Get("c")]
-    settled = yield [Get("a", settled=True)]
-    return [first, again, nothing, settled]
-
-
-def test_each_key_is_read_once() -> None:
-    steps = each_once(repeating())
-    assert next(steps) == [Get("a"), Exists("b"), Get("c")]
-    assert steps.send([b"1", True, None]) == [Get("d")]
-    # the third batch asks for nothing new
-    assert steps.send([b"4"]) == [Get("a", settled=True)]
-    with pytest.raises(StopIteration) as done:
-        steps.send([b"5"])
-    assert done.value.value == [[b"1", True, None], [b"1", b"4"], [b"1", None], [b"5"]]
-
-
-def test_errors_of_storage_reach_a_flow_that_reads_once() -> None:
-    def flow() -> Steps[list[object]]:
-        kept = yield [Get("a")]
-        try:
-            yield [Get("bad"), Get("a")]
-        except KeyError:
-            return [kept, (yield [Get("a"), Exists("b")])]
-        return []
-
-    steps = each_once(flow())
-    next(steps)
-    assert steps.send([b"1"]) == [Get("bad")]
-    assert steps.throw(KeyError("bad")) == [Exists("b")]
-    with pytest.raises(StopIteration) as done:
-        steps.send([True])
-    assert done.value.value == [[b"1"], [b"1", True]]
 
 
 def test_an_error_that_a_flow_raises_passes_through() -> None:
@@ -414,9 +337,8 @@ def test_an_update_waits_for_any_number_of_other_writers(
         assert seen == [b"old " + n * others for n in range(8)]
         assert bytes(objects.get("k").bytes()) == b"old " + 7 * others + b"mine"
         return
-    with pytest.raises(N5Error, match="k: expected to update the object, but the service") as err:
+    with refused(N5Error, "changed", "k: expected to update the object, but the service"):
         ZarrStorage(ObjectStore(objects)).run(update, print)
-    assert err.value.kind == "changed"
     assert seen == [b"old "] * 3
 
 
@@ -430,7 +352,6 @@ def test_both_ends_of_values_of_any_size(ask: Ask) -> None:
 
 
 def test_a_part_of_a_value_is_read_alone(ask: Ask) -> None:
-    """Offset and number of bytes."""
     ask(each(Put("k", bytes(range(97)))))
     answers: list[Any] = ask(each(Get("k", part=(11, 20))))
     assert bytes(answers[0]) == bytes(range(11, 31))
@@ -484,19 +405,3 @@ def test_a_file_system_without_locks_is_used_with_a_warning(
     (message,) = said
     assert message.endswith("k: the file system has no locks; updates by other writers may be lost")
     assert (tmp_path / "c.n5/k").read_bytes() == b"2+"
-
-
-@pytest.mark.skipif(vars(locks)["fcntl"] is None, reason="there are no such locks")
-def test_a_lock_that_fails_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Such as of a disk that is broken; nothing is written."""
-
-    def refuse(*_: object, **__: object) -> None:
-        raise OSError(errno.EIO, os.strerror(errno.EIO))
-
-    storage = LocalFiles(tmp_path / "c.n5")
-    storage.run(each(Put("k", b"1")), print)
-    monkeypatch.setattr(locks, "_set", refuse)
-    for request in (Get("k", settled=True), Update("k", lambda _: b"2")):
-        with pytest.raises(OSError, match=os.strerror(errno.EIO)):
-            storage.run(each(request), print)
-    assert (tmp_path / "c.n5/k").read_bytes() == b"1"

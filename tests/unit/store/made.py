@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import json
 import struct
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
 
 import numpy as np
+from zarr.abc.store import Store
 from zarr.buffer import cpu
 from zarr.storage import MemoryStore
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from pathlib import Path
-
-    from zarr.abc.store import Store
 
 ROOT = b'{"n5":"4.0.0"}'
 
@@ -34,28 +31,22 @@ def block(values: Any, dtype: str = "u2", mode: int = 0) -> bytes:
 
 FULL, EDGE = [[1, 2, 3], [4, 5, 65535]], [[7], [8]]
 SIMPLE = {
-    "attributes.json": ROOT,
-    "g/a/attributes.json": document(),
-    "g/a/0/0": block(FULL),
-    "g/a/2/1": block(EDGE),
-    "h/attributes.json": b'{"x": 1}',
-}
+    "attributes.json": ROOT, "g/a/attributes.json": document(), "g/a/0/0": block(FULL),
+    "g/a/2/1": block(EDGE), "h/attributes.json": b'{"x": 1}',
+}  # fmt: skip
 
 
 def memory(values: Mapping[str, bytes] = SIMPLE, *, read_only: bool = False) -> MemoryStore:
-    """Return a store in memory with these values."""
     buffers: Any = {key: cpu.Buffer.from_bytes(value) for key, value in values.items()}
     return MemoryStore(buffers, read_only=read_only)
 
 
 def values_of(store: Store) -> dict[str, bytes]:
-    """Return the keys and values of a store in memory."""
     inner: Any = store
     return {key: value.to_bytes() for key, value in inner._store_dict.items()}
 
 
 def on_disk(root: Path, values: Mapping[str, bytes] = SIMPLE) -> Path:
-    """Write values to files."""
     for key, value in values.items():
         (root / key).parent.mkdir(parents=True, exist_ok=True)
         (root / key).write_bytes(value)

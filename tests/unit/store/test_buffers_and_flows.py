@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 from zarr.abc.store import OffsetByteRequest, RangeByteRequest, SuffixByteRequest
@@ -16,9 +17,6 @@ from n5zarr.storage.not_found import NotFoundError
 from n5zarr.store.buffers import StoreMapping, as_buffer, as_bytes
 from n5zarr.store.flows import read_root, root_message, undoing
 from tests.unit.store.made import ROOT, SIMPLE, document, memory, on_disk, values_of
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 PROTOTYPE = cpu.buffer_prototype
 

@@ -4,53 +4,25 @@ from __future__ import annotations
 
 import errno
 import os
-import pickle
 import sys
+from collections.abc import Callable
 from contextlib import nullcontext
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import xarray as xr
 import zarr
-from zarr.storage import LocalStore, MemoryStore
 
 import n5zarr
 from n5zarr import N5Store
 from n5zarr.errors import N5UnrepresentableError
+from n5zarr.storage.interface import Durability
 from tests.contract.test_kernel import python_only
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-
-    from n5zarr.storage.interface import Durability
 
 DURABILITIES: list[Durability] = ["atomic", "durable", "overwrite"]
 SHAPE, CHUNKS = (5, 7, 11), (3, 5, 7)
-
-
-def test_it_is_shown_and_kept(tmp_path: Path) -> None:
-    store = N5Store(tmp_path / "c.n5", durability="durable")
-    copies = [store.with_read_only(True), store.reopened(), pickle.loads(pickle.dumps(store))]
-    assert [copied.durability for copied in (store, *copies)] == ["durable"] * 4
-    assert repr(store).endswith("c.n5', durability='durable')")
-    assert "durability" not in repr(N5Store(tmp_path / "c.n5"))
-    assert N5Store(LocalStore(tmp_path / "c.n5"), durability="overwrite").durability == "overwrite"
-
-
-@pytest.mark.parametrize("durability", ["", "atom", None, 1])
-def test_other_values_are_refused(tmp_path: Path, durability: Any) -> None:
-    with pytest.raises(N5UnrepresentableError, match="durability: expected one of 'atomic', "):
-        N5Store(tmp_path / "c.n5", durability=durability)
-
-
-@pytest.mark.parametrize("durability", DURABILITIES[1:])
-def test_it_is_refused_where_files_are_not_local(durability: Durability) -> None:
-    for store in (MemoryStore(), "memory://c.n5"):
-        with pytest.raises(N5UnrepresentableError, match="only with local files") as caught:
-            N5Store(store, durability=durability)
-        assert caught.value.kind == "option"
 
 
 def test_a_store_keeps_its_own(tmp_path: Path) -> None:
@@ -154,7 +126,6 @@ def done(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[], list[t
 def test_files_are_synced_before_their_names_and_then_directories(
     tmp_path: Path, done: Callable[[], list[tuple[str, str]]]
 ) -> None:
-    """Files are synced before they get their names, and then the directories, deepest first."""
     array: Any = n5zarr.create_array(
         tmp_path / "c.n5", path="d", shape=SHAPE, chunks=CHUNKS, dtype="u2", durability="durable"
     )

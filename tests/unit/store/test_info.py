@@ -120,7 +120,5 @@ def test_numbers_and_names_as_text() -> None:
         "", "5", "1-2", "1, 3", "1-3, 5, 7-8",
     ]  # fmt: skip
     assert [names_of_axes({"axes_c": n}) for n in (None, (), ("z", "", "x"))] == [
-        "",
-        "",
-        " z, ?, x",
-    ]
+        "", "", " z, ?, x",
+    ]  # fmt: skip

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -18,17 +19,13 @@ from n5zarr.store.missing_nodes import (
     not_found,
     selected_nodes,
 )
+from tests.refusals import refused
 from tests.unit.store.made import ROOT, document, memory, on_disk
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
 DEEP = {
-    "attributes.json": ROOT,
-    "em/attributes.json": b"{}",
-    "em/raw/image/attributes.json": document(),
-    "em/raw/image/0/0": b"\0",
-}
+    "attributes.json": ROOT, "em/attributes.json": b"{}",
+    "em/raw/image/attributes.json": document(), "em/raw/image/0/0": b"\0",
+}  # fmt: skip
 GROUP = b'{"zarr_format": 3, "node_type": "group"}'
 
 
@@ -184,9 +181,8 @@ def test_a_group_of_zarr_that_seems_empty(tmp_path: Path, values: Any, match: An
     if match is None:
         check_group(store, "g")
         return
-    with pytest.raises(N5Error, match=match) as caught:
+    with refused(N5Error, "foreign", match):
         check_group(store, "g")
-    assert caught.value.kind == "foreign"
     with pytest.raises(N5Error, match=r": /: .*Zarr v2 group"):
         check_group(N5Store(memory({".zgroup": b"{}"})), "")
     check_group(N5Store(on_disk(tmp_path / "c.n5", values)), "g")  # found when it is opened

@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import json
 import pickle
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import fsspec
 import pytest
@@ -19,12 +21,9 @@ from zarr.storage import FsspecStore, LocalStore, MemoryStore
 from n5zarr import CacheOptions, N5FSStore, N5Store
 from n5zarr.errors import N5Error, N5UnrepresentableError, N5UnsupportedError
 from n5zarr.store.shown_store import check_stored
+from tests.refusals import refused
 from tests.unit.store.made import EDGE, FULL, SIMPLE, block, document, memory, on_disk, values_of
 from tests.unit.store.test_blocks import Shown
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 run: Any = asyncio.run
 KEY = "g/a/c/1/2"  # of the block 2/1
@@ -188,6 +187,9 @@ def test_options_are_shown_and_kept(tmp_path: Path) -> None:
         ({"codec": "n5"}, TypeError, r"N5Store\(\) got an unexpected .*'codec'; did you mean 'cod"),
         ({"mode": "x"}, N5UnrepresentableError, "mode: expected one of None, 'r', .*, got 'x'"),
         ({"codecs": "x"}, N5UnrepresentableError, "codecs: expected one of 'zarr', "),
+        ({"durability": "atom"}, N5UnrepresentableError, "durability: expected one of 'atomic', "),
+        ({"durability": None}, N5UnrepresentableError, "durability: expected one of 'atomic', "),
+        ({"durability": "overwrite"}, N5UnrepresentableError, "only with local files"),
         ({"concurrency": 0}, N5UnrepresentableError, "concurrency: expected an integer"),
         ({"backend": "x"}, N5UnrepresentableError, "backend: expected one of"),
         ({"backend": "fsspec"}, N5UnrepresentableError, "backend: expected only with a URL"),
@@ -203,9 +205,8 @@ def test_wrong_options_are_refused(options: Any, error: Any, match: str) -> None
 
 
 def test_a_view_of_a_container_is_no_container() -> None:
-    with pytest.raises(N5UnrepresentableError, match="which is a Zarr view of one") as caught:
+    with refused(N5UnrepresentableError, "option", "which is a Zarr view of one"):
         N5Store(N5Store(memory()))
-    assert caught.value.kind == "option"
     storage = N5Store(memory()).storage
     assert N5Store(storage).storage is storage
 
@@ -275,9 +276,8 @@ def test_some_views_are_read_only(options: Any) -> None:
         assert (each.coords, each.chunk_grid) == (
             "coords" in options, options.get("chunk_grid", "regular"),
         )  # fmt: skip
-    with pytest.raises(N5UnsupportedError, match=r"expected a read-only store") as caught:
+    with refused(N5UnsupportedError, "read-only", r"expected a read-only store"):
         store.with_read_only(False)
-    assert caught.value.kind == "read-only"
 
 
 @pytest.mark.parametrize("own", [2, 3])

@@ -2,28 +2,22 @@
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 import zarr.codecs
 from zarr.codecs import numcodecs as zarr_numcodecs
 
 from n5zarr.codecs.compress import codec_of, within_zarr_limits
-from n5zarr.format.compression import Blosc, Bzip2, Gzip, Jpeg, Lz4, Raw, Xz, Zstd
+from n5zarr.format.compression import Blosc, Bzip2, Compression, Gzip, Jpeg, Lz4, Raw, Xz, Zstd
+from n5zarr.format.lenient_json import JSON
 from n5zarr.zarr_view.compressors import (
     is_portable,
     numcodecs_compressor,
     same_codecs,
     zarr_compressors,
 )
-
-if TYPE_CHECKING:
-    from n5zarr.format.compression import Compression
-    from n5zarr.format.lenient_json import JSON
-
-# none of these has types
-numcodecs: Any = importlib.import_module("numcodecs")
+from tests.unit.codecs.streams import numcodecs
 
 
 @pytest.mark.parametrize(
@@ -34,13 +28,10 @@ numcodecs: Any = importlib.import_module("numcodecs")
         pytest.param(Bzip2(block_size=7), numcodecs.BZ2(7), id="bzip2"),
         pytest.param(Xz(preset=3), numcodecs.LZMA(preset=3), id="xz"),
         pytest.param(Lz4(), numcodecs.LZ4(), id="lz4"),
-        pytest.param(
-            Blosc(cname="zstd", clevel=5, shuffle=2, block_size=0),
-            numcodecs.Blosc("zstd", 5, 2),
-            id="blosc",
-        ),
+        pytest.param(Blosc(cname="zstd", clevel=5, shuffle=2, block_size=0),
+                     numcodecs.Blosc("zstd", 5, 2), id="blosc"),
     ],
-)
+)  # fmt: skip
 def test_a_compressor_of_v2_is_numcodecs_own(compression: Compression, expected: Any) -> None:
     assert numcodecs_compressor(compression) == expected.get_config()
 
@@ -59,10 +50,7 @@ def test_zstd_of_v2_has_no_checksum() -> None:
         pytest.param(Bzip2(block_size=7), "BZ2", {"level": 7}, id="bzip2"),
         pytest.param(Lz4(), "LZ4", {"acceleration": 1}, id="lz4"),
         pytest.param(
-            Xz(preset=3),
-            "LZMA",
-            {"preset": 3, "format": 1, "check": -1, "filters": None},
-            id="xz",
+            Xz(preset=3), "LZMA", {"preset": 3, "format": 1, "check": -1, "filters": None}, id="xz"
         ),
     ],
 )
@@ -111,9 +99,13 @@ def test_no_codec_is_no_compressor(compression: Compression) -> None:
         pytest.param(Gzip(level=-1), 2, Gzip(level=6), id="zlib's-default"),
         pytest.param(Gzip(level=0), 2, Gzip(level=0), id="stored"),
         pytest.param(Zstd(level=23), 2, Zstd(level=22), id="zstd-above"),
-        pytest.param(Zstd(level=-(2**31)), 2, Zstd(level=-131072), id="zstd-below"),
+        pytest.param(Zstd(level=-131073), 2, Zstd(level=-131072), id="zstd-below"),
         pytest.param(Blosc(shuffle=-1), 1, Blosc(shuffle=2), id="auto-shuffle-of-bytes"),
+        pytest.param(Zstd(level=22), 2, Zstd(level=22), id="zstd-highest"),
+        pytest.param(Zstd(level=-131072), 2, Zstd(level=-131072), id="zstd-lowest"),
+        pytest.param(Zstd(level=0), 2, Zstd(level=0), id="zstd-default"),
         pytest.param(Blosc(shuffle=-1), 2, Blosc(shuffle=1), id="auto-shuffle-of-words"),
+        pytest.param(Blosc(shuffle=-1), 8, Blosc(shuffle=1), id="auto-shuffle-of-eight"),
         pytest.param(Blosc(cname="snappy"), 2, Blosc(cname="lz4"), id="snappy"),
         pytest.param(Lz4(block_size=9), 2, Lz4(block_size=9), id="others-stay"),
     ],

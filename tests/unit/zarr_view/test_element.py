@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 import pytest
 
 from n5zarr.errors import N5UnrepresentableError
+from n5zarr.format.lenient_json import JSON
 from n5zarr.zarr_view.element import Element
-
-if TYPE_CHECKING:
-    from n5zarr.format.lenient_json import JSON
+from tests.refusals import refused
 
 FIELDS = np.dtype([("a", "<i4"), ("b", "u1")])
 
@@ -23,13 +20,10 @@ def element(dtype: str | np.dtype[np.generic], fill_value: object = 0) -> Elemen
 @pytest.mark.parametrize(
     ("dtype", "stored", "n_parts"),
     [
-        *(
-            pytest.param(name, name, None, id=name)
-            for name in (
-                *("uint8", "uint16", "uint32", "uint64"),
-                *("int8", "int16", "int32", "int64", "float32", "float64"),
-            )
-        ),
+        *(pytest.param(name, name, None,
+                       id=name) for name in (*("uint8", "uint16", "uint32", "uint64"),
+                                             *("int8", "int16", "int32", "int64", "float32",
+                                               "float64"))),
         pytest.param("bool", "uint8", None, id="bool"),
         pytest.param("float16", "float32", None, id="float16"),
         pytest.param("complex64", "float32", 2, id="complex64"),
@@ -42,7 +36,7 @@ def element(dtype: str | np.dtype[np.generic], fill_value: object = 0) -> Elemen
         pytest.param(FIELDS, "uint8", 5, id="struct"),
         pytest.param("O", "object", None, id="bytes-of-any-length"),
     ],
-)
+)  # fmt: skip
 def test_each_type_is_kept_as_the_nearest_of_n5(
     dtype: str | np.dtype[np.generic], stored: str, n_parts: int | None
 ) -> None:
@@ -57,9 +51,8 @@ def test_text_of_any_length_is_a_string() -> None:
 
 @pytest.mark.parametrize("dtype", ["S0", "clongdouble", "longdouble"])
 def test_a_type_that_n5_cannot_keep_is_refused(dtype: str) -> None:
-    with pytest.raises(N5UnrepresentableError) as caught:
+    with refused(N5UnrepresentableError, "data-type"):
         _ = element(dtype).stored
-    assert caught.value.kind == "data-type"
 
 
 # the stored numbers of some elements
@@ -95,11 +88,8 @@ def test_elements_are_stored_and_read_back(
 
 def test_other_numbers_than_0_and_1_are_true() -> None:
     assert element("bool").from_stored(np.array([0, 1, 2, 255], "u1")).tolist() == [
-        False,
-        True,
-        True,
-        True,
-    ]
+        False, True, True, True,
+    ]  # fmt: skip
 
 
 # IEEE 754: sign, exponent of ones, payload; a half's payload of 10 bits stands above 13 zero bits

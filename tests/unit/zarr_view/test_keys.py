@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
 
 from n5zarr.errors import N5UnrepresentableError
-from n5zarr.zarr_view.keys import DEFAULT_NAMES, ChunkKey, ChunkNames, MetadataKey, parse_key
-
-if TYPE_CHECKING:
-    from n5zarr.format.lenient_json import JSON
-    from n5zarr.zarr_view.keys import ZarrFormat
+from n5zarr.format.lenient_json import JSON
+from n5zarr.zarr_view.keys import (
+    DEFAULT_NAMES,
+    ChunkKey,
+    ChunkNames,
+    MetadataKey,
+    ZarrFormat,
+    parse_key,
+)
+from tests.refusals import refused
 
 
 @pytest.mark.parametrize(
@@ -59,42 +62,25 @@ def test_keys_of_v2(key: str, expected: MetadataKey | ChunkKey | None) -> None:
 @pytest.mark.parametrize("key", ["../zarr.json", "/zarr.json", "a//zarr.json", "a\\zarr.json"])
 @pytest.mark.parametrize("zarr_format", [2, 3])
 def test_a_key_that_leaves_the_container_is_refused(key: str, zarr_format: ZarrFormat) -> None:
-    with pytest.raises(N5UnrepresentableError) as caught:
+    with refused(N5UnrepresentableError, "path"):
         parse_key(key, zarr_format)
-    assert caught.value.kind == "path"
 
 
 # Zarr v3, "Chunk key encoding": default "c/1/23/45" or "c.1.23.45"; v2 "1.23.45" or "1/23/45"
 NAMES = [
     pytest.param({"zarr_format": 3}, "c/1/23/45", "c", id="v3"),
     pytest.param({"zarr_format": 3, "chunk_key_encoding": "v2"}, "1.23.45", "0", id="v3-short"),
-    pytest.param(
-        {"zarr_format": 3, "chunk_key_encoding": {"name": "default"}},
-        "c/1/23/45",
-        "c",
-        id="default",
-    ),
-    pytest.param(
-        {
-            "zarr_format": 3,
-            "chunk_key_encoding": {"name": "default", "configuration": {"separator": "."}},
-        },
-        "c.1.23.45",
-        "c",
-        id="default-dots",
-    ),
-    pytest.param(
-        {
-            "zarr_format": 3,
-            "chunk_key_encoding": {"name": "v2", "configuration": {"separator": "/"}},
-        },
-        "1/23/45",
-        "0",
-        id="v2-slashes",
-    ),
+    pytest.param({"zarr_format": 3, "chunk_key_encoding": {"name": "default"}}, "c/1/23/45", "c",
+                 id="default"),
+    pytest.param({"zarr_format": 3,
+                  "chunk_key_encoding": {"name": "default", "configuration": {"separator": "."}}},
+                 "c.1.23.45", "c", id="default-dots"),
+    pytest.param({"zarr_format": 3,
+                  "chunk_key_encoding": {"name": "v2", "configuration": {"separator": "/"}}},
+                 "1/23/45", "0", id="v2-slashes"),
     pytest.param({"zarr_format": 2}, "1.23.45", "0", id="v2"),
     pytest.param({"zarr_format": 2, "dimension_separator": "/"}, "1/23/45", "0", id="v2-nested"),
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("document", "key", "scalar"), NAMES)

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
 
 import pytest
 
 from n5zarr.errors import N5AttributesError
+from n5zarr.format.lenient_json import JSON
 from n5zarr.format.raw_json import json_pointers
 from n5zarr.zarr_view.record import Record, restore_attributes
-
-if TYPE_CHECKING:
-    from n5zarr.format.lenient_json import JSON
 
 
 @pytest.mark.parametrize(
@@ -90,28 +87,26 @@ def test_pointers_are_spelled_as_in_rfc_6901(document: JSON, pointer: str) -> No
     ("attributes", "record", "expected"),
     [
         pytest.param({"a": 1}, Record(), {"a": 1}, id="nothing-recorded"),
-        pytest.param(
-            {"a": 1}, Record(attributes={"dimensions": "x"}), {"a": 1, "dimensions": "x"}, id="name"
-        ),
+        pytest.param({"a": 1}, Record(attributes={"dimensions": "x"}), {"a": 1, "dimensions": "x"},
+                     id="name"),
         pytest.param({"a": 2}, Record(attributes={"a": 1}), {"a": 2}, id="newer-on-disk"),
         pytest.param({}, Record(nulls=["/a"]), {"a": None}, id="null-that-java-dropped"),
         pytest.param({"a": 1}, Record(nulls=["/a"]), {"a": 1}, id="null-replaced-since"),
-        pytest.param(
-            {"a": {"b": [None]}},
-            Record(nonfinite={"/a/b/0": "Infinity"}),
-            {"a": {"b": [math.inf]}},
-            id="infinity",
-        ),
-        pytest.param(
-            {"a": {"b": [7]}},
-            Record(nonfinite={"/a/b/0": "Infinity"}),
-            {"a": {"b": [7]}},
-            id="number-replaced-since",
-        ),
+        pytest.param({"a": {"b": [None]}}, Record(nonfinite={"/a/b/0": "Infinity"}),
+                     {"a": {"b": [math.inf]}}, id="infinity"),
+        pytest.param({"a": {"b": [7]}}, Record(nonfinite={"/a/b/0": "Infinity"}), {"a": {"b": [7]}},
+                     id="number-replaced-since"),
+        pytest.param({"a": [1, [None]]}, Record(nonfinite={"/a/1/0": "-Infinity"}),
+                     {"a": [1, [-math.inf]]}, id="in-a-nested-list"),
+        pytest.param({}, Record(nulls=["/b", "/c/d"]), {"b": None}, id="null-in-an-object-gone"),
+        pytest.param({"c": {}}, Record(nulls=["/c/d"]), {"c": {"d": None}}, id="null-in-an-object"),
         pytest.param({"a": []}, Record(nonfinite={"/a/5": "NaN"}), {"a": []}, id="item-gone"),
+        pytest.param({"a": [1]}, Record(nonfinite={"/a/1": "NaN", "/a/x": "NaN"}), {"a": [1]},
+                     id="last-item-gone-and-no-index"),
+        pytest.param({"a": 3}, Record(nonfinite={"/a/0/0": "Infinity"}), {"a": 3}, id="no-list"),
         pytest.param({}, Record(nonfinite={"/a/b": "NaN"}), {}, id="object-gone"),
     ],
-)
+)  # fmt: skip
 def test_attributes_are_as_they_were_written(
     attributes: dict[str, JSON], record: Record, expected: dict[str, JSON]
 ) -> None:
