@@ -12,13 +12,11 @@ import gzip
 import json
 import struct
 import zlib
+from collections.abc import Collection, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
 
 DOCUMENTS = Path(__file__).parents[1] / "data" / "attributes"
 

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import count
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import pytest
 from zarr.storage import LocalStore, MemoryStore
 
 from n5zarr.storage import removing
 from n5zarr.storage.local import LocalFiles
 from n5zarr.storage.requests import Ends, Exists, Get, List, Stamp, Warn
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    import pytest
 
 
 class KilledError(BaseException):

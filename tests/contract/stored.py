@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,10 +15,6 @@ from zarr.buffer import cpu
 from zarr.storage import MemoryStore
 
 from n5zarr import N5Store
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
 
 # zarr warns of data types that its specification does not have
 other_types = pytest.mark.filterwarnings(

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -19,10 +21,6 @@ from n5zarr import N5Store
 from n5zarr.cli.app import app
 from n5zarr.errors import N5AttributesError, N5UnrepresentableError, N5UnsupportedError
 from tests.command import CliRunner
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
 
 # as Java spells it: with numbers that Python would spell otherwise, and members out of order
 TEXT = (

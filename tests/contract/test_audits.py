@@ -8,8 +8,9 @@ import re
 import runpy
 import shutil
 import sys
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pytest
@@ -21,9 +22,6 @@ import n5zarr
 from n5zarr.cli.app import app
 from n5zarr.errors import N5UnrepresentableError, N5Warning
 from tests.command import CliRunner
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 ROOT = Path(__file__).parents[2]
 DATA = ROOT / "tests/data"

@@ -8,8 +8,9 @@ from __future__ import annotations
 import json
 import shutil
 import struct
+from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pytest
@@ -22,9 +23,6 @@ from n5zarr import N5Store
 from n5zarr.errors import N5Error, N5FormatError
 from n5zarr.metadata import inspect
 from n5zarr.storage.requests import List
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 SIDECARS = Path(__file__).parents[1] / "data" / "sidecars"
 VALUES = np.arange(1, 5 * 7 + 1, dtype="u2").reshape(5, 7)

@@ -10,9 +10,11 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -26,12 +28,7 @@ from tests.contract.bigstitcher import write_project
 from tests.contract.dying import KilledError, dying_at, is_change_of_a_document
 from tests.contract.stored import by_tensorstore
 from tests.contract.viewers import bigdataviewer, n5_universe, neuroglancer
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
-
-    from tests.programs import Programs
+from tests.programs import Programs
 
 # killed this often: many times with N5ZARR_KILLS=20
 KILLS = int(os.environ.get("N5ZARR_KILLS", "2"))

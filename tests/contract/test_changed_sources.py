@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 import os
 import re
+from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,10 +18,6 @@ import zarr
 import n5zarr
 from n5zarr.errors import N5Error
 from tests.contract.stored import by_zarr, write_by_tensorstore
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
 
 SHAPE, BLOCKS = (29, 37, 43), (5, 7, 11)  # C order
 INTERRUPTED_AFTER = 3

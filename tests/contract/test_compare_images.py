@@ -5,21 +5,18 @@ from __future__ import annotations
 import json
 import shutil
 import warnings
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import zarr
 
 import n5zarr
+from n5zarr import Comparison, Difference
 from n5zarr.errors import N5UnrepresentableError
 from tests.command import printed
 from tests.contract import bigstitcher
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from n5zarr import Comparison, Difference
 
 SHAPE = (13, 17, 19)
 SHIFT = np.column_stack([np.eye(3), [0, 0.25, 0]])

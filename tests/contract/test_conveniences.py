@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,9 +13,6 @@ from zarr.storage import MemoryStore
 
 import n5zarr
 from n5zarr.errors import N5MissingDependencyError, N5UnrepresentableError
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 VALUES = np.arange(35, dtype="u2").reshape(5, 7)
 

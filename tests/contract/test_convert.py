@@ -13,8 +13,9 @@ import shutil
 import signal
 import struct
 from collections import defaultdict
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from uuid import uuid4
 
 import h5py
@@ -40,9 +41,6 @@ from n5zarr.tools.convert.target import ZarrTarget
 from tests.command import printed
 from tests.contract.stored import by_tensorstore, contents, strict, write_by_tensorstore
 from tests.programs import Programs
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
 
 DATA = Path(__file__).parents[1] / "data"
 JAVA = DATA / "java"

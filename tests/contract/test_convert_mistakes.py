@@ -6,8 +6,9 @@ import json
 import os
 import shutil
 import sys
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import h5py
 import numpy as np
@@ -31,9 +32,6 @@ from n5zarr.errors import (
 )
 from tests.contract.stored import by_tensorstore, contents
 from tests.remote import servers
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 SAMPLE = Path(n5zarr.sample_path())
 COOKBOOK = Path(__file__).parents[2] / "docs" / "cookbook.md"

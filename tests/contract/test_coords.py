@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import pickle
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,9 +16,6 @@ import n5zarr
 from n5zarr import N5Store
 from n5zarr._zarr import sync
 from tests.contract.truth import METADATA, TRUTH, check_truth
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 SAMPLE = n5zarr.sample_path()
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,9 +17,6 @@ import n5zarr
 from n5zarr import N5Store
 from n5zarr.tools.jobs.run import RunOptions
 from tests.contract.truth import METADATA, TRUTH
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 SAMPLE = n5zarr.sample_path()
 

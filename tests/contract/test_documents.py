@@ -8,8 +8,10 @@ import json
 import math
 import pickle
 import shutil
+from collections.abc import Callable
 from contextlib import nullcontext
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numcodecs
 import numpy as np
@@ -20,18 +22,13 @@ import z5py
 import zarr
 from zarr.buffer import cpu
 from zarr.storage import LocalStore, MemoryStore
+from zarr.types import AnyArray
 
 import n5zarr
 from n5zarr import N5Store
 from n5zarr.codecs.bzip2 import Bzip2Codec
 from n5zarr.errors import N5Error, N5UnrepresentableError, N5UnsupportedError, N5Warning
 from tests.contract.stored import by_tensorstore, contents, other_types, spec_of
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-
-    from zarr.types import AnyArray
 
 JAVA = (
     '{"dataType":"uint16","compression":{"type":"gzip","useZlib":false,"level":6,"by":"hand"},'

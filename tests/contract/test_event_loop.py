@@ -8,15 +8,18 @@ import os
 import threading
 import time
 from collections import deque
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from itertools import count
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import obstore.store
 import pytest
 import zarr
+from zarr.abc.store import Store
 from zarr.codecs import BytesCodec
 from zarr.codecs.numcodecs import BZ2, Delta
 from zarr.storage import FsspecStore, LoggingStore, MemoryStore, ObjectStore, WrapperStore, ZipStore
@@ -27,12 +30,6 @@ from n5zarr.fast import batches
 from n5zarr.servers import object_store
 from n5zarr.storage import key_locks, services, threads
 from tests.waiting import PATIENCE, wait_until
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-
-    from zarr.abc.store import Store
 
 NUMBERS = count()
 SHAPE, CHUNKS = (3, 53, 79), (2, 26, 37)

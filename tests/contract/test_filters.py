@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Literal
 
 import numcodecs
 import numpy as np
 import pytest
 import zarr
+from zarr.abc.store import Store
 from zarr.codecs import BytesCodec
 from zarr.codecs import numcodecs as codecs
 from zarr.storage import MemoryStore
 
 from n5zarr import N5Store
 from n5zarr.errors import N5UnrepresentableError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-
-    from zarr.abc.store import Store
 
 pytestmark = pytest.mark.filterwarnings("ignore:Numcodecs codecs are not")
 

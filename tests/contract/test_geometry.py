@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,9 +17,6 @@ from n5zarr import N5Store
 from n5zarr.conventions.describe import WRITTEN
 from n5zarr.errors import N5UnrepresentableError, N5UnsupportedError
 from tests.contract.stored import contents
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 @pytest.fixture(params=["local", "memory"])

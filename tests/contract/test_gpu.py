@@ -7,8 +7,10 @@ are cupy and a GPU, all tests but those of counts run there, too.
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable, Iterator
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -23,10 +25,6 @@ from n5zarr.fast import kernel
 from n5zarr.fast.pipeline import N5CodecPipeline
 from tests.contract.test_many_boxes import PLACES as PLACES_OF_BOXES
 from tests.gpu import CHUNKS, SHAPE, count, has_gpu, made, stand_in, ways
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from pathlib import Path
 
 ON_HOST = {"buffer": "zarr.buffer.cpu.Buffer", "ndbuffer": "zarr.buffer.cpu.NDBuffer"}
 PIPELINE = f"{N5CodecPipeline.__module__}.{N5CodecPipeline.__qualname__}"

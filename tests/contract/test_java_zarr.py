@@ -9,7 +9,8 @@ from __future__ import annotations
 import json
 import math
 import shutil
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -18,9 +19,6 @@ import tensorstore as ts
 import n5zarr
 from n5zarr.errors import N5UnrepresentableError
 from tests.contract.stored import by_tensorstore
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 SHAPE, SHARDS, CHUNKS = (7, 11, 13), (4, 6, 8), (2, 3, 4)
 TYPES = [

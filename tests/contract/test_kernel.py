@@ -7,10 +7,11 @@ import json
 import os
 import signal
 import sys
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pytest
@@ -24,12 +25,8 @@ from n5zarr.fast import kernel
 from n5zarr.fast.native import addresses
 from n5zarr.storage.threads import WORK
 from tests.contract.stored import contents
+from tests.programs import Programs
 from tests.waiting import alarms, wait_until
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from tests.programs import Programs
 
 pytestmark = pytest.mark.skipif(kernel._kernel is None, reason="no compiled kernel")
 

@@ -8,14 +8,11 @@ import subprocess
 import sys
 import sysconfig
 from ctypes.util import find_library
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from n5zarr.fast import kernel
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def compiler() -> str | None:

@@ -9,7 +9,8 @@ import sys
 import threading
 import time
 import weakref
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -39,9 +40,6 @@ from tests.contract.test_kernel import (
 )
 from tests.contract.test_kernel import outcome as outcome_of_files
 from tests.waiting import alarms, wait_until
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 pytestmark = pytest.mark.skipif(kernel._kernel is None, reason="no compiled kernel")
 

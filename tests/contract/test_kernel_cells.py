@@ -6,7 +6,8 @@ import shutil
 from collections import Counter
 from fractions import Fraction
 from itertools import product
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -18,9 +19,6 @@ from n5zarr.fast import kernel
 from n5zarr.fast.cells import Cells
 from n5zarr.fast.many_boxes import read_cells
 from tests.contract.test_kernel import COMPRESSIONS, arguments, name
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 pytestmark = pytest.mark.skipif(kernel._kernel is None, reason="no compiled kernel")
 

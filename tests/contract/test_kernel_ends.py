@@ -6,7 +6,8 @@ import os
 import struct
 import time
 from array import array
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,9 +15,6 @@ import pytest
 from n5zarr.fast import kernel, many_files
 from n5zarr.format.order import N5Tuple
 from n5zarr.storage.files import read_ends
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 pytestmark = pytest.mark.skipif(kernel._kernel is None, reason="no compiled kernel")
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import tracemalloc
 from collections import Counter
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
 import pytest
 import zarr
@@ -13,10 +15,6 @@ import zarr
 import n5zarr
 from n5zarr import N5Store
 from n5zarr.storage.local import LocalFiles
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
 
 N = 900
 DATASET = {

@@ -9,8 +9,10 @@ from __future__ import annotations
 import json
 import logging
 import warnings
+from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -23,10 +25,6 @@ from n5zarr.conventions.ngff import misread_images
 from n5zarr.errors import N5UnrepresentableError, N5Warning
 from n5zarr.images.find import find_images
 from n5zarr.metadata.inspect import describe
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from pathlib import Path
 
 S0, S1 = (13, 11, 7), (7, 6, 7)
 """Shapes in N5 order."""

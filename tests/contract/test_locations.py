@@ -9,8 +9,9 @@ import inspect
 import re
 import shutil
 import warnings
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import fsspec
 import numpy as np
@@ -24,9 +25,6 @@ import n5zarr
 from n5zarr.cli.app import app
 from n5zarr.errors import N5UnsupportedError
 from tests.command import CliRunner
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
 
 # kinds whose blocks of N5 are stored
 STORED = {"N5", "N5Store", "zarr store", "URL", "pipeline", "archive", "XML"}

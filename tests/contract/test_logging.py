@@ -6,9 +6,10 @@ import logging
 import os
 import shutil
 import threading
+from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import unquote
 
 import fsspec
@@ -25,9 +26,6 @@ from n5zarr.storage.writing import FileWriter
 from tests.contract.test_kernel import python_only
 from tests.remote import servers
 from tests.waiting import wait_until
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
 
 JAVA = Path(__file__).parents[1] / "data" / "java"
 has_kernel = pytest.mark.skipif(not kernel.is_compiled(), reason="the kernel is not built")

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -21,9 +22,6 @@ from n5zarr.fast import kernel
 from tests.contract.test_kernel import COMPRESSIONS, name
 from tests.memory import traced
 from tests.remote.test_blocks import Watched
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 SHAPE, CHUNKS = (23, 31, 19), (5, 7, 11)
 

@@ -8,11 +8,12 @@ import shutil
 import sys
 import threading
 import zipfile
+from collections.abc import Callable, Iterator
 from functools import partial
 from http import HTTPStatus
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import fsspec
 import h5py
@@ -35,9 +36,6 @@ from n5zarr.errors import (
 )
 from tests.command import CliRunner
 from tests.contract.stored import contents
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
 
 SAMPLE = Path(n5zarr.sample_path())
 XML = """<?xml version="1.0" encoding="UTF-8"?>

@@ -6,8 +6,9 @@ Affines of registered views lead to another coordinate system.
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import ome_zarr_models
 import pytest
@@ -22,9 +23,6 @@ from n5zarr.cli.app import app
 from n5zarr.errors import N5UnrepresentableError
 from n5zarr.images.ome_06 import as_06, from_06, other_systems
 from tests.command import CliRunner
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 SCHEMAS = Path(__file__).parents[1] / "data" / "ngff-0.6"
 JAVA = Path(__file__).parents[1] / "data" / "java" / "metadata.n5"

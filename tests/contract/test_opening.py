@@ -8,8 +8,9 @@ import re
 import shutil
 import warnings
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 import xarray as xr
@@ -22,9 +23,6 @@ from n5zarr.errors import N5Error, N5Warning
 from n5zarr.fast.array import N5Array
 from n5zarr.metadata import inspect
 from n5zarr.zarr_view.dataset_view import DatasetView
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 DATA = Path(__file__).parents[1] / "data"
 CONTAINERS = sorted(

@@ -7,7 +7,8 @@ N5 only; Funlib and CellMap write C order in Zarr.
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,9 +17,6 @@ import zarr
 
 import n5zarr
 from n5zarr import N5Store
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 SHAPE, CHUNKS = (5, 7, 11), (3, 4, 6)
 SIZE, BEGIN = (40.0, 5.0, 4.0), (100.0, 0.0, 8.0)  # C order

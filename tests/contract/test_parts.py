@@ -8,8 +8,10 @@ import random
 import shutil
 import signal
 import sys
+from collections.abc import Iterable
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -23,10 +25,6 @@ from tests.command import printed
 from tests.contract.stored import by_zarr, contents, write_by_tensorstore
 from tests.processes import CONTEXT
 from tests.waiting import PATIENCE
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from pathlib import Path
 
 SHAPE, BLOCKS = (41, 53, 61), (11, 13, 16)  # C order
 N = 5

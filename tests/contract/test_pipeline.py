@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 import pickle
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -20,9 +21,6 @@ from n5zarr import N5Store
 from n5zarr.fast import batches, kernel
 from n5zarr.fast.pipeline import N5CodecPipeline
 from tests.contract.stored import by_tensorstore
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 FEWER = settings(max_examples=settings().max_examples // 5)  # there are many presentations
 SHAPE, BLOCK = (13, 17, 11), (5, 7, 4)  # blocks truncated along every axis

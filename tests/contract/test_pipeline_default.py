@@ -7,9 +7,11 @@ import os
 import pickle
 import subprocess
 import sys
+from collections.abc import Iterator
 from multiprocessing import get_all_start_methods
+from pathlib import Path
 from textwrap import dedent
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pytest
@@ -18,10 +20,6 @@ import zarr
 import n5zarr
 from n5zarr import N5Store
 from tests.programs import Programs
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 OURS = "n5zarr.arrays.pipeline.N5CodecPipeline"
 ZARRS = "zarr.core.codec_pipeline.BatchedCodecPipeline"

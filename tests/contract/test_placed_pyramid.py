@@ -12,9 +12,10 @@ import shutil
 import signal
 import subprocess
 import sys
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pytest
@@ -26,11 +27,7 @@ from tests.contract.dying import KilledError, dying_at
 from tests.contract.stored import by_tensorstore, contents
 from tests.contract.viewers import n5_universe
 from tests.multisets import random_voxels, voxels_of
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from tests.programs import Programs
+from tests.programs import Programs
 
 SHAPE, BLOCKS = (7, 13, 11), (5, 7, 11)  # 2 x 2 x 1 blocks
 PLACED: dict[str, Any] = {

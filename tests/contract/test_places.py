@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import shutil
+from collections.abc import AsyncIterator, Callable, Iterator
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import fsspec
 import numpy as np
@@ -24,9 +25,6 @@ from n5zarr import N5FSStore, N5Store
 from n5zarr.errors import N5UnrepresentableError
 from n5zarr.storage.place import place_of
 from tests.command import printed
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Iterator
 
 store: Any = N5Store  # with arguments that their types refuse
 fs_store: Any = N5FSStore

@@ -6,8 +6,9 @@ import copy
 import json
 import pickle
 import shutil
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pytest
@@ -17,9 +18,6 @@ import zarr
 import n5zarr
 from n5zarr import N5Store, N5Warning
 from n5zarr.xarray.backend import N5BackendEntrypoint
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
 
 SAMPLE = n5zarr.sample_path()
 METADATA = Path(__file__).parents[1] / "data" / "java" / "metadata.n5"

@@ -6,8 +6,9 @@ import asyncio
 import hashlib
 import json
 import pickle
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pytest
@@ -18,9 +19,6 @@ from zarr.buffer import cpu
 import n5zarr
 from n5zarr import N5Store
 from n5zarr.errors import N5UnrepresentableError, N5UnsupportedError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 JAVA = Path(__file__).parents[1] / "data" / "java"
 DATASETS = json.loads((JAVA / "manifest.json").read_text())["datasets"]

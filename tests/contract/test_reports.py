@@ -12,7 +12,7 @@ import re
 import shutil
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pytest
@@ -25,9 +25,7 @@ from n5zarr.rooms import ADDED
 from n5zarr.storage.writing import FileWriter
 from n5zarr.tools.evidence.report import Report
 from tests.command import CliRunner, printed
-
-if TYPE_CHECKING:
-    from tests.programs import Programs
+from tests.programs import Programs
 
 RANDOM = np.random.default_rng(7)
 VALUES: dict[str, np.ndarray[Any, Any]] = {

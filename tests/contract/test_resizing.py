@@ -10,8 +10,10 @@ import json
 import math
 import struct
 import zlib
+from collections.abc import Callable
 from itertools import product
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -25,10 +27,6 @@ from n5zarr.errors import N5Warning
 from n5zarr.fast import kernel
 from n5zarr.storage.local import LocalFiles
 from n5zarr.storage.requests import Ends, Update
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
 
 SHAPE, BLOCK = (5, 7, 11), (2, 3, 4)  # C order: each axis ends with a truncated block
 GZIP: dict[str, Any] = {"type": "gzip", "level": 6, "useZlib": False}

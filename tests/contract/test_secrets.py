@@ -5,7 +5,9 @@ from __future__ import annotations
 import logging
 import traceback
 from base64 import b64encode
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
 import pytest
 from typer.testing import CliRunner
@@ -16,10 +18,6 @@ from n5zarr.cli.app import app
 from n5zarr.errors import N5Error, N5UnsupportedError
 from n5zarr.storage.secrets import secrets_in, without_secrets
 from tests.remote import servers
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
 
 SAID = ("PASSW0RD", "S1GNED", "AKIAKEY", "SECR3T", "T0KEN", b64encode(b"user:PASSW0RD").decode())
 NOWHERE = "http://127.0.0.1:9"  # nobody listens there

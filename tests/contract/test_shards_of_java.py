@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import shutil
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,11 +18,6 @@ from n5zarr.storage import files as local_files
 from tests.contract.stored import contents
 from tests.remote import servers
 from tests.shards import COMPRESS, follow_recipe, write_shards
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-
 
 VALUES = np.arange(5 * 11 * 7, dtype="uint16").reshape(5, 11, 7) + 1000
 CHUNK, SHARD = (2, 3, 2), (4, 3, 6)  # N5 order

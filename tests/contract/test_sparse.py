@@ -8,7 +8,8 @@ from __future__ import annotations
 import json
 import math
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import h5py
 import numpy as np
@@ -32,9 +33,6 @@ from n5zarr.tools.convert.places import open_destination
 from n5zarr.tools.convert.target import Layout
 from n5zarr.tools.convert.writing import plan_copies, verify_copies
 from n5zarr.tools.jobs.run import RunOptions
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 SHAPE, BLOCK = (100_019, 99_991, 100_003), (7, 5, 11)  # C order, all primes
 POSITIONS = [(0, 0, 0), (7144, 9999, 4545), (7144, 9999, 4546), (14_288, 3, 9091), (9, 19_998, 2)]

@@ -11,13 +11,22 @@ from __future__ import annotations
 import json
 import pickle
 import uuid
-from typing import TYPE_CHECKING, Any
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+from typing import Any
 
 import hypothesis.strategies as st
 import pytest
 from hypothesis import HealthCheck, assume, settings
 from hypothesis.stateful import invariant, precondition, rule, run_state_machine_as_test
-from zarr.abc.store import ByteRequest, OffsetByteRequest, RangeByteRequest, SuffixByteRequest
+from zarr.abc.buffer import Buffer
+from zarr.abc.store import (
+    ByteRequest,
+    OffsetByteRequest,
+    RangeByteRequest,
+    Store,
+    SuffixByteRequest,
+)
 from zarr.buffer import cpu
 from zarr.storage import FsspecStore, LocalStore, MemoryStore
 from zarr.testing.stateful import ZarrHierarchyStateMachine, ZarrStoreStateMachine
@@ -26,13 +35,6 @@ from zarr.testing.strategies import node_names
 
 from n5zarr import N5Store
 from tests.contract.stored import other_types
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable
-    from pathlib import Path
-
-    from zarr.abc.buffer import Buffer
-    from zarr.abc.store import Store
 
 GROUP = b'{"zarr_format": 3, "node_type": "group", "attributes": {}}'
 ARRAY = json.dumps(

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import shutil
+from collections.abc import Sequence
 from contextlib import nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pytest
@@ -19,9 +20,6 @@ from zarr.errors import ContainsGroupError
 import n5zarr
 from n5zarr.conventions.describe import WRITTEN
 from tests.contract.stored import by_tensorstore, contents
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 SAMPLE = n5zarr.sample_path()
 METADATA = Path(__file__).parents[1] / "data" / "java" / "metadata.n5"

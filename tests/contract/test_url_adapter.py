@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import shutil
 from importlib.metadata import entry_points
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,12 +17,8 @@ from n5zarr._zarr import sync
 from n5zarr.errors import N5UnrepresentableError
 from tests import url_pipelines
 from tests.contract.stored import by_tensorstore, write_by_tensorstore
+from tests.programs import Programs
 from tests.url_pipelines import open_url
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from tests.programs import Programs
 
 VALUES = np.arange(35, dtype="u2").reshape(5, 7)
 

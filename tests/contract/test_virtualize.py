@@ -11,8 +11,9 @@ import struct
 import tempfile
 import tracemalloc
 import warnings
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from unittest import mock
 
 import numpy as np
@@ -34,12 +35,7 @@ from n5zarr.tools.virtualize.references import Chunk
 from n5zarr.tools.virtualize.writers import JsonWriter
 from tests.command import printed
 from tests.contract.stored import contents, strict
-from tests.virtual import reader, reference
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from tests.virtual import Read
+from tests.virtual import Read, reader, reference
 
 JAVA = Path(__file__).parents[1] / "data" / "java"
 MANIFEST = json.loads((JAVA / "manifest.json").read_text())

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import contextlib
 import importlib
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
 import zarr
 
 from n5zarr import N5Store
 from tests.contract.stored import other_types
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 # what xarray's tests provoke
 pytestmark = [

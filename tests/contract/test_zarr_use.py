@@ -7,30 +7,26 @@ import os
 import pickle
 import shutil
 import warnings
+from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pytest
 import xarray as xr
 import zarr
+from zarr.abc.buffer import Buffer
 from zarr.buffer import cpu
 from zarr.codecs import Crc32cCodec, GzipCodec
 from zarr.storage import LocalStore, MemoryStore, ZipStore
+from zarr.types import AnyArray
 
 import n5zarr
 from n5zarr import CacheOptions, N5Store
 from n5zarr._zarr import sync
 from n5zarr.fast.array import N5Array
+from n5zarr.zarr_view.dataset_view import Codecs
 from tests.contract.stored import in_memory
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
-
-    from zarr.abc.buffer import Buffer
-    from zarr.types import AnyArray
-
-    from n5zarr.zarr_view.dataset_view import Codecs
 
 PROTOTYPE = cpu.buffer_prototype
 SHAPE = (7, 11, 13)

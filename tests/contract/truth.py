@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import xarray as xr
 import zarr
 
 from n5zarr import N5Store
-
-if TYPE_CHECKING:
-    import xarray as xr
 
 METADATA = Path(__file__).parents[1] / "data/java/metadata.n5"
 TRUTH = [*map(json.loads, METADATA.with_name("metadata.truth.jsonl").read_text().splitlines())]

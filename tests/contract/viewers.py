@@ -8,16 +8,14 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import yaozarrs
 from yaozarrs._zarr import open_group
 from yaozarrs.v04._storage import StorageValidatorV04
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
 
 type Attributes = dict[str, Any]
 

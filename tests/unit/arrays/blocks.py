@@ -8,14 +8,12 @@ import os
 import struct
 import zlib
 from itertools import product
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numcodecs.blosc import Blosc
 from numcodecs.zstd import Zstd
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 SHAPE, CHUNKS = (7, 11, 5), (3, 4, 2)  # C order; blocks are cut off at the end of each axis
 NAMES = {"u": "uint", "i": "int", "f": "float"}

@@ -6,7 +6,8 @@ import fcntl
 import os
 import struct
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -31,9 +32,6 @@ from tests.unit.arrays.blocks import (
     write_dataset,
 )  # fmt: skip
 from tests.waiting import when_another_program_holds_a_lock
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 needs_locks = pytest.mark.skipif(
     not hasattr(fcntl, "F_OFD_SETLK"), reason="no timers: locks of open files are Linux's"

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -32,9 +33,6 @@ from tests.unit.arrays.blocks import (
     write_block,
     write_dataset,
 )  # fmt: skip
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 pytestmark = pytest.mark.skipif(not kernel.is_compiled(), reason="no compiled kernel")
 

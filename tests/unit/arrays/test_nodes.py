@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -10,9 +11,6 @@ import zarr
 
 import n5zarr
 from tests.unit.arrays.blocks import CHUNKS, numbers, write_dataset
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 @pytest.fixture

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -19,9 +20,6 @@ from n5zarr.arrays.group import N5Group, node_at, standard_codecs, values_of, wi
 from n5zarr.errors import N5Error, N5UnrepresentableError, N5Warning
 from n5zarr.fast.array import N5Array
 from tests.unit.arrays.blocks import SHAPE, numbers, write_dataset
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def document(root: Path, name: str = "d") -> Any:

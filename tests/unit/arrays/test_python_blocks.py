@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from threading import Event, current_thread
-from typing import TYPE_CHECKING
 
 import pytest
 
 from n5zarr.errors import N5BlockError
 from n5zarr.fast.workers import share_out
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 LONG = 30  # seconds that no event needs
 

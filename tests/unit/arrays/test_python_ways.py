@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from concurrent.futures import Future
-from typing import TYPE_CHECKING, Any, NamedTuple
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -24,9 +25,6 @@ from n5zarr.fast.workers import _error_of, share_out
 from n5zarr.storage.threads import run_each
 from tests.shards import write_shards
 from tests.unit.arrays.blocks import SHAPE, numbers, places, write_dataset
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import logging
 import warnings
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -32,9 +33,6 @@ from tests.unit.arrays.blocks import (
     write_block,
     write_dataset,
 )  # fmt: skip
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 @pytest.fixture(params=["kernel", "python", "obstore", "zarr's"])

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import h5py
 import numpy as np
@@ -25,9 +26,6 @@ from n5zarr.arrays.placing import fill, host_batch, host_buffer, read_on_host
 from n5zarr.arrays.stored_chunks import each_key, stored_boxes, stored_chunks
 from n5zarr.format.compression import Raw, Zstd
 from tests.unit.arrays.blocks import CHUNKS, SHAPE, numbers, places, write_dataset
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 STORED = [(0, 0, 0), (1, 2, 1), (2, 0, 2)]
 

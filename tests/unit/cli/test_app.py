@@ -7,10 +7,11 @@ import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
 from inspect import signature
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -21,9 +22,6 @@ from n5zarr.cli.messages import console
 from n5zarr.cli.options import options_of
 from n5zarr.metadata.inspect import Described
 from tests.command import CliRunner, printed
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 JAVA = Path(__file__).parents[2] / "data" / "java"
 SAMPLE = n5zarr.sample_path()

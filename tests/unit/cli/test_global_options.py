@@ -12,9 +12,10 @@ import subprocess
 import sys
 import warnings
 from collections import Counter
+from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 import typer
@@ -26,9 +27,6 @@ from n5zarr.cli.app import app
 from n5zarr.errors import N5Warning
 from tests.command import CliRunner, printed
 from tests.prepared import commands
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 SAMPLE = n5zarr.sample_path()
 JAVA = Path(__file__).parents[2] / "data" / "java"

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import json
 import shutil
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 import n5zarr
 from tests.command import printed
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def run(*arguments: str, status: int = 0) -> list[str]:

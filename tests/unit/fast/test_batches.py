@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import ctypes
 import os
+from pathlib import Path
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pytest
@@ -18,9 +19,6 @@ from n5zarr.fast import kernel
 from n5zarr.fast.batches import _has_only_full_blocks
 from n5zarr.fast.pipeline import N5CodecPipeline
 from tests.unit.arrays.blocks import numbers, write_dataset
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 @pytest.mark.parametrize("name", ["read", "write"])

@@ -8,14 +8,16 @@ bytes: blocks of other encoders, changed at random, and such as no encoder makes
 from __future__ import annotations
 
 import os
+import random
 import struct
 import sys
 import time
 from array import array as packed
+from collections.abc import Iterator, Sequence
 from functools import cache, partial
 from itertools import product
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numcodecs.blosc as c_blosc
 import numpy as np
@@ -41,10 +43,6 @@ from n5zarr.storage import files, locks, writing
 from tests.fuzz.mutate import EDGES, damaged
 from tests.shards import join
 from tests.unit.arrays.blocks import block_bytes, numbers, path_of, write_dataset
-
-if TYPE_CHECKING:
-    import random
-    from collections.abc import Iterator, Sequence
 
 if sys.version_info >= (3, 14):
     from compression import zstd as zstandard

@@ -12,6 +12,7 @@ import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
 from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
@@ -19,7 +20,7 @@ from itertools import chain
 from multiprocessing import get_all_start_methods, get_context
 from operator import getitem
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pytest
@@ -28,9 +29,6 @@ import n5zarr
 from n5zarr.errors import N5UnrepresentableError
 from tests.remote import servers
 from tests.remote.conftest import chosen_options, upload
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 PAGE = Path(__file__).parents[3] / "docs" / "machine-learning.md"
 LOADERS = PAGE.read_text().partition("\n## GPUs\n")[0]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
 
 import h5py
 import numpy as np
@@ -13,10 +15,6 @@ from zarr.storage import MemoryStore, WrapperStore
 import n5zarr
 from n5zarr.errors import N5UnrepresentableError
 from n5zarr.tools.diff import arrays
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
-    from pathlib import Path
 
 compare_arrays: Any = arrays.compare_arrays
 SHAPE = (7, 11, 13)

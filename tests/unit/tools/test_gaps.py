@@ -7,23 +7,20 @@ from __future__ import annotations
 
 import json
 import shutil
+from collections.abc import Iterable
 from itertools import product
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pytest
 import tensorstore as ts
 
 import n5zarr
+from n5zarr import Finding
 from n5zarr.tools.validate.gaps import Gaps, StoredGrid
 from tests.command import printed
 from tests.unit.tools.test_validate import Refusing
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from n5zarr import Finding
 
 
 def grid_of(dimensions: Any, block_size: Any, positions: Iterable[tuple[int, ...]]) -> StoredGrid:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,9 +15,6 @@ from n5zarr.errors import N5UnrepresentableError
 from n5zarr.fast import kernel
 from n5zarr.tools.pyramid.methods import downsample, halo
 from n5zarr.tools.pyramid.model import choose_levels
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 nan = np.nan
 DTYPES = ["bool", "u1", "i1", "u2", "i2", "u4", "i4", "u8", "i8", "f4", "f8"]

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import shutil
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,9 +15,6 @@ import n5zarr
 from n5zarr.errors import N5BlockError, N5UnsupportedError
 from n5zarr.storage.requests import read_each
 from tests.contract.stored import by_tensorstore
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 JAVA = Path(__file__).parents[2] / "data" / "java"
 TYPES = ["uint8", "int8", "uint16", "int16", "uint32", "int32", "uint64", "int64"]

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pytest
@@ -19,9 +20,6 @@ from n5zarr.container import block_listing
 from n5zarr.errors import N5BlockError, N5UnrepresentableError, N5UnsupportedError
 from tests.shards import write_shards
 from tests.unit.arrays.blocks import CHUNKS, SHAPE, numbers, places, write_dataset
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
 
 STORED = [(0, 0, 0), (1, 2, 1), (2, 0, 2), (2, 1, 0)]
 

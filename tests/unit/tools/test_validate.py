@@ -15,7 +15,7 @@ import time
 import zlib
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from uuid import uuid4
 from zipfile import BadZipFile
 
@@ -43,10 +43,9 @@ if sys.version_info >= (3, 14):
 else:
     from backports import zstd
 
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable
 
-    from n5zarr.tools.validate.findings import KindOfFinding
+from n5zarr.tools.validate.findings import KindOfFinding
 
 ROOT = Path(__file__).parents[3]
 DATA = ROOT / "tests" / "data"
