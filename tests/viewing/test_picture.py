@@ -266,6 +266,7 @@ def test_a_full_disk_leaves_the_picture_that_was_there(tmp_path: Path) -> None:
     file.write_bytes(b"a picture")
     script = (
         "import resource, signal, sys; import n5zarr.cli.app, n5zarr.viewing.thumbnail\n"
+        "sys.dont_write_bytecode = True\n"  # else a part of it, which others would import
         "signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
         "resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))\n"
         "n5zarr.cli.app.app()"
