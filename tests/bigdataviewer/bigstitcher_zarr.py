@@ -10,7 +10,7 @@ with ``indicies``: ``AllenOMEZarrLoader.OMEZARREntry``, in which the index of th
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import zarr
 
@@ -30,19 +30,16 @@ class Kind(NamedTuple):
     """A way in which some version of BigStitcher writes OME-Zarr."""
 
     version: str
-    zarr_format: int = 2
+    zarr_format: Literal[2, 3] = 2
     ndim: int = 5
     shards: tuple[int, int, int] | None = None
 
 
 KINDS = {
-    "2024": Kind("1.0"),
-    "2025": Kind("2.0"),
-    "3.0": Kind("3.0"),
-    "3.0 of three axes": Kind("3.0", 2, 3),
-    "Zarr v3": Kind("3.0", 3),
+    "2024": Kind("1.0"), "2025": Kind("2.0"), "3.0": Kind("3.0"),
+    "3.0 of three axes": Kind("3.0", 2, 3), "Zarr v3": Kind("3.0", 3),
     "sharded": Kind("3.0", 3, 5, (2, 6, 10)),
-}
+}  # fmt: skip
 
 
 def image_attributes(number: int, ndim: int = 5, *, zarr_format: int = 2) -> dict[str, Any]:
@@ -75,24 +72,18 @@ def write_array(root: Path, path: str, values: np.ndarray[Any, Any], kind: Kind)
     encoding: dict[str, Any] = {}
     if kind.zarr_format == 2:
         encoding = {"chunk_key_encoding": {"name": "v2", "separator": "/"}}
+    encoding["shards"] = None if kind.shards is None else (*above, *kind.shards)
     array = zarr.create_array(
-        str(root),
-        name=path,
-        shape=values.shape,
-        dtype=values.dtype,
-        chunks=(*above, *CHUNKS),
-        shards=None if kind.shards is None else (*above, *kind.shards),
-        fill_value=0,
-        zarr_format=kind.zarr_format,  # type: ignore[arg-type] # 2 or 3
-        **encoding,
-    )
+        str(root), name=path, shape=values.shape, dtype=values.dtype, chunks=(*above, *CHUNKS),
+        fill_value=0, zarr_format=kind.zarr_format, **encoding,
+    )  # fmt: skip
     array[...] = values
 
 
 def write_project(folder: Path, kind: Kind, numbers: Collection[int] = SETUPS) -> Path:
     """Write ``dataset.xml`` and ``dataset.ome.zarr``: an image for each view; return the XML."""
     root = folder / "dataset.ome.zarr"
-    zarr.create_group(str(root), zarr_format=kind.zarr_format)  # type: ignore[arg-type]
+    zarr.create_group(str(root), zarr_format=kind.zarr_format)
     entries: dict[tuple[int, int], tuple[str, str]] = {}
     for number in numbers:
         for timepoint in TIMEPOINTS:
@@ -100,13 +91,9 @@ def write_project(folder: Path, kind: Kind, numbers: Collection[int] = SETUPS) -
             if (number, timepoint) == MISSING:
                 continue
             entries[number, timepoint] = name, "0 0" if kind.ndim == 5 else "[]"
-            attributes = image_attributes(number, kind.ndim, zarr_format=kind.zarr_format)
-            zarr.create_group(
-                str(root),
-                path=name,
-                zarr_format=kind.zarr_format,  # type: ignore[arg-type]
-                attributes=attributes,
-            )
+            options: Any = {"zarr_format": kind.zarr_format}
+            attributes = image_attributes(number, kind.ndim, **options)
+            zarr.create_group(str(root), path=name, attributes=attributes, **options)
             for level in range(len(levels(SETUPS[number]))):
                 values = elements(number, timepoint, level)
                 values = values.reshape((1,) * (kind.ndim - 3) + values.shape)
@@ -131,9 +118,7 @@ def loader(version: str, entries: dict[tuple[int, int], tuple[str, str]]) -> str
                 lines.append(f'{start} indicies="{indices}" />')
     return f"""<ImageLoader format="bdv.multimg.zarr" version="{version}">
       <zarr type="relative">dataset.ome.zarr</zarr>
-      <zgroups>
-        {"".join(lines)}
-      </zgroups>
+      <zgroups>{"".join(lines)}</zgroups>
     </ImageLoader>"""
 
 

@@ -79,7 +79,6 @@ class N5Loader:
         return Level(array.shape[:3], shift, values.T)
 
     def path(self, setup: int, timepoint: int, level: int) -> str:
-        """Return the path of a dataset."""
         return f"setup{setup}/timepoint{timepoint}/s{level}"
 
     def array(self, path: str) -> npt.NDArray[Any]:
@@ -90,7 +89,6 @@ class N5Loader:
         return read_with_tensorstore("n5", self.container / path)
 
     def volume(self, setup: int, timepoint: int, array: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """Return the volume of a view in its array."""
         del setup, timepoint
         return array
 
@@ -115,7 +113,6 @@ class OmeLoader(N5Loader):
         return found if self.zarr_format == 2 else found.get("attributes", {})
 
     def image(self, setup: int, timepoint: int) -> str:
-        """Return the path of an image."""
         found = self.project.images.get((setup, timepoint))
         return str(self._not_null(found)[0])
 
@@ -124,7 +121,6 @@ class OmeLoader(N5Loader):
         return next(t for t in self.project.timepoints if (setup, t) not in self.project.missing)
 
     def datasets(self, setup: int, timepoint: int) -> Any:
-        """Return the levels that an image lists."""
         attributes = self.attributes(self.image(setup, timepoint))
         images = attributes.get("multiscales") or attributes.get("ome", {}).get("multiscales")
         (image,) = self._not_null(images)

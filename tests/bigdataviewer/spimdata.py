@@ -91,7 +91,6 @@ def doubles(text: str | None) -> tuple[float, ...]:
 
 
 def read(xml: Path) -> SpimData:
-    """Read a project."""
     root = ElementTree.fromstring(xml.read_bytes())  # noqa: S314 - ours
     assert root.tag == "SpimData"
     assert root.attrib["version"] == "0.2"
@@ -123,7 +122,6 @@ def read(xml: Path) -> SpimData:
 
 
 def view(element: ElementTree.Element) -> tuple[int, int]:
-    """Read the numbers of setup and time point."""
     return parse_int(element.attrib["setup"]), parse_int(element.attrib["timepoint"])
 
 

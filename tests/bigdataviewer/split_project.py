@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import h5py
 import numpy as np
-import tensorstore as ts
 import zarr
+
+from tests.contract.stored import write_by_tensorstore
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -36,11 +37,10 @@ class Box(NamedTuple):
 
 
 BOXES = {
-    0: Box(0, (0, 0, 0), (12, 16, 10)),
-    1: Box(0, (10, 0, 0), (28, 16, 10)),
-    2: Box(3, (5, 3, 1), (17, 11, 6)),
-    6: Box(3, (0, 0, 0), (18, 12, 6)),
-}
+    0: Box(0, (0, 0, 0), (12, 16, 10)), 1: Box(0, (10, 0, 0), (28, 16, 10)),
+    2: Box(3, (5, 3, 1), (17, 11, 6)), 6: Box(3, (0, 0, 0), (18, 12, 6)),
+}  # fmt: skip
+IMAGES = [(old, t) for old in SHAPES for t in TIMEPOINTS if (old, t) != MISSING]
 VIEWS = [(new, t) for new, box in BOXES.items() for t in TIMEPOINTS if (box.old, t) != MISSING]
 
 
@@ -73,21 +73,8 @@ def part(view: tuple[int, int], level: int) -> np.ndarray[Any, Any]:
 def write_n5(folder: Path) -> str:
     """Write the images as N5; return the loader."""
     for old, t, level, values in _images():
-        spec = {
-            "driver": "n5",
-            "kvstore": {
-                "driver": "file",
-                "path": f"{folder}/d.n5/setup{old}/timepoint{t}/s{level}",
-            },
-            "metadata": {
-                "dimensions": values.shape[::-1],
-                "blockSize": CHUNKS[::-1],
-                "dataType": "uint16",
-                "compression": {"type": "gzip"},
-            },
-        }
-        store: Any = ts.open(spec, create=True).result()
-        store[...].write(values.T).result()
+        path = folder / f"d.n5/setup{old}/timepoint{t}/s{level}"
+        write_by_tensorstore(path, values, CHUNKS)
     (folder / "d.n5/attributes.json").write_text('{"n5": "4.0.0"}')
     for old in SHAPES:
         document = f'{{"dataType": "uint16", "downsamplingFactors": {list(map(list, FACTORS))}}}'
@@ -104,19 +91,15 @@ def write_ome(folder: Path) -> str:
             chunks=(1, 1, *CHUNKS),
         )  # fmt: skip
         array[0, 0] = values
+        scales = [[{"type": "scale", "scale": [1, 1, *by[::-1]]}] for by in FACTORS]
         datasets: Any = [
-            {
-                "path": str(n),
-                "coordinateTransformations": [{"type": "scale", "scale": [1, 1, *by[::-1]]}],
-            }
-            for n, by in enumerate(FACTORS)
+            {"path": str(n), "coordinateTransformations": own} for n, own in enumerate(scales)
         ]
         multiscales = [{"version": "0.4", "datasets": datasets}]
         root[f"s{old}-t{t}.zarr"].attrs["multiscales"] = multiscales
     groups = "".join(
         f"<zgroup setup='{old}' tp='{t}' path='s{old}-t{t}.zarr' indicies='0 0'/>"
-        for old, t, level, _ in _images()
-        if level == 0
+        for old, t in IMAGES
     )
     zarr_element = "<zarr type='relative'>d.ome.zarr</zarr>"
     start = "<ImageLoader format='bdv.multimg.zarr' version='3.0'>"
@@ -139,13 +122,8 @@ FORMATS = {"n5": write_n5, "ome": write_ome, "hdf5": write_hdf5}
 
 
 def _images() -> list[tuple[int, int, int, np.ndarray[Any, Any]]]:
-    return [
-        (old, t, level, image(old, t, level))
-        for old in SHAPES
-        for t in TIMEPOINTS
-        for level in range(len(FACTORS))
-        if (old, t) != MISSING
-    ]
+    levels = range(len(FACTORS))
+    return [(old, t, level, image(old, t, level)) for old, t in IMAGES for level in levels]
 
 
 def setups_xml(sizes: Mapping[int, tuple[int, ...]], missing: list[tuple[int, int]]) -> str:

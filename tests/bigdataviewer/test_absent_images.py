@@ -31,15 +31,10 @@ def project(folder: Path, kind: str, *, is_split: bool) -> Path:
         inner = re.search("<ImageLoader format='[^s].*?</ImageLoader>", text)
         assert inner is not None
         text = re.sub("<ImageLoader.*</SetupIds></ImageLoader>", inner[0], text)
-        text = text.replace("<ViewSetup><id>2<", "<ViewSetup><id>3<").replace(
-            "setup='2'", "setup='3'"
-        )
-        text = text.replace("<tile>2<", "<tile>3<").replace("<Tile><id>2<", "<Tile><id>3<")
+        text = re.sub("(<ViewSetup><id>|setup='|<tile>|<Tile><id>)2", r"\g<1>3", text)
         text = re.sub("<ViewSetup><id>[16]<.*?</ViewSetup>", "", text)
-        text = re.sub(
-            "<ViewRegistration timepoint='.' setup='[16]'.*?</ViewRegistration>", "", text
-        )
-        text = re.sub("<MissingView timepoint='.' setup='[16]'/>", "", text)
+        places = "<ViewRegistration timepoint='.' setup='[16]'.*?</ViewRegistration>"
+        text = re.sub(f"{places}|<MissingView timepoint='.' setup='[16]'/>", "", text)
         sizes = {"13 17 11": "29 17 11", "13 9 6": "19 13 7"}
         xml.write_text(re.sub("13 17 11|13 9 6", lambda m: sizes[m[0]], text))
     return xml

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import pickle
 import re
@@ -21,12 +20,14 @@ import n5zarr
 from n5zarr._zarr import sync
 from n5zarr.bigdataviewer.project import XmlFile, read_project
 from n5zarr.errors import N5UnrepresentableError, N5UnsupportedError
-from n5zarr.images.find import find_images
 from n5zarr.storage.place import place_of
 from n5zarr.viewing.bioio import Reader
 from n5zarr.viewing.serve.location import ServedLocation
 from tests.bigdataviewer import bigstitcher_zarr as written
-from tests.bigdataviewer.conftest import check_that_commands_print_the_same
+from tests.bigdataviewer.conftest import (
+    check_that_commands_print_the_same,
+    check_that_viewers_show_the_same,
+)
 from tests.command import printed
 from tests.contract import bigstitcher as project
 from tests.contract.bigstitcher import MISSING, SETUPS, TIMEPOINTS
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
 
 TURNS = "ignore:.*the registration turns or shears:n5zarr.N5Warning"
 pytestmark = pytest.mark.filterwarnings(TURNS)
+NESTED: Any = {"name": "v2", "separator": "/"}  # keys of chunks
 
 
 @pytest.fixture(scope="module", params=written.KINDS)
@@ -87,13 +89,10 @@ def test_all_views_may_be_in_one_image(
     for level in (0, 1):
         each = [[project.elements(s, t, level) for s in (0, 3)] for t in TIMEPOINTS]
         array = zarr.create_array(
-            str(root),
-            name=f"all/{level}",
-            data=np.array(each),
+            str(root), name=f"all/{level}", data=np.array(each), zarr_format=2,
             chunks=(3, 1, *written.CHUNKS),  # time points share chunks
-            zarr_format=2,
-            chunk_key_encoding={"name": "v2", "separator": "/"},
-        )
+            chunk_key_encoding=NESTED,
+        )  # fmt: skip
         assert array.shape[:2] == (4, 2)
     entries = {
         (s, t): ("/all/", f"{c} {i}")
@@ -133,28 +132,20 @@ def reorder(image: Path, order: str) -> None:
         array: Any = zarr.open_array(image / str(level), mode="r")
         shards = array.shards and tuple(array.shards[axis] for axis in axes)
         zarr.create_array(
-            image / str(level),
-            data=array[...].transpose(axes).copy(),
-            chunks=tuple(array.chunks[axis] for axis in axes),
-            shards=shards,
+            image / str(level), data=array[...].transpose(axes).copy(), shards=shards,
+            chunks=tuple(array.chunks[axis] for axis in axes), overwrite=True,
             zarr_format=array.metadata.zarr_format,
-            chunk_key_encoding={"name": "v2", "separator": "/"} if name == ".zattrs" else None,
-            overwrite=True,
-        )
+            chunk_key_encoding=NESTED if name == ".zattrs" else None,
+        )  # fmt: skip
     (image / name).write_text(json.dumps(document))
 
 
 @pytest.mark.each_of(5)
 @pytest.mark.parametrize(
     ("kind", "order"),
-    [
-        ("3.0", "tcxyz"),
-        ("3.0", "zxcty"),
-        ("3.0 of three axes", "yxz"),
-        ("Zarr v3", "xyzct"),
-        ("sharded", "tcyzx"),
-    ],
-)
+    [("3.0", "tcxyz"), ("3.0", "zxcty"), ("3.0 of three axes", "yxz"), ("Zarr v3", "xyzct"),
+     ("sharded", "tcyzx")],
+)  # fmt: skip
 def test_axes_may_be_in_another_order(
     tmp_path: Path, n5_project: Path, n5_tree: Any, kind: str, order: str
 ) -> None:
@@ -184,17 +175,10 @@ def test_indices_choose_in_the_order_of_axes_by_name(tmp_path: Path) -> None:
     xml = written.write_project(tmp_path, written.KINDS["3.0"], [0])
     image = tmp_path / "dataset.ome.zarr" / "s0-t2.zarr"
     values = [[project.elements(0, 2, 0) + 100 * t + 10 * c for c in (0, 1, 2)] for t in (0, 1)]
-    zarr.create_array(
-        image / "0",
-        data=np.array(values),
-        chunks=(1, 1, *written.CHUNKS),
-        zarr_format=2,
-        chunk_key_encoding={"name": "v2", "separator": "/"},
-        overwrite=True,
-    )
-    zarr.create_array(
-        image / "1", data=np.zeros((2, 3, 3, 3, 4), "u2"), zarr_format=2, overwrite=True
-    )
+    options: Any = {"zarr_format": 2, "overwrite": True, "chunk_key_encoding": NESTED}
+    chunks = (1, 1, *written.CHUNKS)
+    zarr.create_array(image / "0", data=np.array(values), chunks=chunks, **options)
+    zarr.create_array(image / "1", data=np.zeros((2, 3, 3, 3, 4), "u2"), **options)
     text = xml.read_text()
     for order in ("tczyx", "ctzyx", "xcyzt"):
         reorder(image, order)
@@ -260,15 +244,10 @@ def test_chunks_that_are_not_stored_have_the_fill_value(
 ) -> None:
     xml = written.write_project(tmp_path, written.KINDS["Zarr v3"], [0])
     array = zarr.create_array(
-        str(tmp_path / "dataset.ome.zarr"),
-        name="s0-t2.zarr/0",
-        shape=(1, 1, 3, 5, 7),
-        dtype="u2",
-        chunks=(1, 1, 2, 2, 2),
-        shards=None if shards is None else (1, 1, *shards),
-        fill_value=fill_value,
-        overwrite=True,
-    )
+        str(tmp_path / "dataset.ome.zarr"), name="s0-t2.zarr/0", shape=(1, 1, 3, 5, 7), dtype="u2",
+        chunks=(1, 1, 2, 2, 2), shards=None if shards is None else (1, 1, *shards),
+        fill_value=fill_value, overwrite=True,
+    )  # fmt: skip
     array[0, 0, 0, 0, 6] = 5
     expected = np.full((3, 5, 7), fill_value)
     expected[0, 0, 6] = 5
@@ -277,20 +256,13 @@ def test_chunks_that_are_not_stored_have_the_fill_value(
     place = read_project(XmlFile.at(place_of(xml))).place
     store = n5zarr.N5Store(place)
     path = "setup0/timepoint2/s0"
-    keys = sync_list(store.storage.store, path)
+    keys = sync(all_of(store.storage.store.list_prefix(f"{path}/")))
     n_blocks = 24 if fill_value else 8 if shards else 1
     assert len(keys) == n_blocks + 1  # and the document
     copied = tmp_path / "o.n5"
     n5zarr.convert(xml, copied)
     copy: Any = n5zarr.open(copied, path=path)
     np.testing.assert_array_equal(copy[...], expected)
-
-
-def sync_list(store: Any, path: str) -> list[str]:
-    async def listed() -> list[str]:
-        return [key async for key in store.list_prefix(f"{path}/")]
-
-    return asyncio.run(listed())
 
 
 @pytest.mark.each_of(6)
@@ -312,29 +284,13 @@ def test_conversions_hold_the_same(xml: Path, n5_project: Path, tmp_path: Path) 
         path = f"setup{number}/timepoint2/s1"
         values = project.elements(number, 2, 1)
         folder = tmp_path / xml.parent.name
-        arrays: list[Any] = [
-            n5zarr.open(folder / "o.n5", path=path),
-            zarr.open_group(folder / "p.zarr")[path],
-        ]
-        for array in arrays:
-            np.testing.assert_array_equal(array[...], values)
+        copies: list[Any] = [n5zarr.open(folder / "o.n5"), zarr.open_group(folder / "p.zarr")]
+        for copy in copies:
+            np.testing.assert_array_equal(copy[path][...], values)
 
 
 def test_viewers_show_the_same(sharded: Path, n5_project: Path) -> None:
-    images, expected = find_images(sharded), find_images(n5_project)
-    assert [image.path for image in images] == [image.path for image in expected]
-    for image, other in zip(images, expected, strict=True):
-        assert (image.axes, image.attributes) == (other.axes, other.attributes)
-    pictures = [n5zarr.thumbnail(x, all_images=True) for x in (sharded, n5_project)]
-    np.testing.assert_array_equal(np.asarray(pictures[0]), np.asarray(pictures[1]))
-    layers: list[Any] = n5zarr.napari_layers(sharded)
-    for layer, same in zip(layers, n5zarr.napari_layers(n5_project), strict=True):
-        np.testing.assert_array_equal(np.asarray(layer[0][0]), np.asarray(same[0][0]))
-        assert str(layer[1]["scale"]) == str(same[1]["scale"])
-    served = ServedLocation(place_of(sharded))
-    assert served.first_dataset() == "setup0/timepoint0/s0"
-    paths = {image.path for image in served.images().images}
-    assert paths == {image.path for image in expected}
+    check_that_viewers_show_the_same(sharded, n5_project)
     opened, one = (BioImage(x, reader=Reader) for x in (sharded, n5_project))
     assert opened.scenes == one.scenes
     np.testing.assert_array_equal(opened.get_image_data("TZYX"), one.get_image_data("TZYX"))

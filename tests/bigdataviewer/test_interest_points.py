@@ -6,6 +6,7 @@ import json
 import shutil
 from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree
+from xml.sax.saxutils import escape
 
 import numpy as np
 import pandas as pd
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 BEADS = {0: (1.5, 2.25, 1e-300), 2: (3.0, 4.0, 5.0), 5: (6.1, 7.2, 8.3)}
 OTHERS = {11: (0.1, 0.2, 0.3), 13: (-4.0, 1 / 3, 99.0)}
 PAIRS = [(0, 11, "2,1,a, b", -1), (5, 13, "2,1,a, b", 0), (0, 3, "0,4,beads", 2_000_000)]
+LISTS = [(0, 0, "beads", "DOG <s>"), (0, 4, "beads", ""), (2, 1, "a, b", "")]
 BACK = [(11, 0, "0,0,beads", -1), (13, 5, "0,0,beads", 0)]
 
 
@@ -33,11 +35,10 @@ def points(tmp_path: Path) -> Path:
     project.write_list(container, "tpId_2_viewSetupId_1/a, b", OTHERS, BACK, version=1)
     project.write_list(container, "tpId_0_viewSetupId_4/beads", {}, [])
     project.write_list(container, "tpId_0_viewSetupId_7/beads", OTHERS)
-    lists = ((0, 0, "beads", "DOG &lt;s&gt;"), (0, 4, "beads", ""), (2, 1, "a, b", ""))
     entries = "".join(
         f'\n    <ViewInterestPointsFile timepoint="{t}" setup="{s}" label="{label}" '
-        f'params="{parameters}">tpId_{t}_viewSetupId_{s}/{label}</ViewInterestPointsFile>'
-        for t, s, label, parameters in lists
+        f'params="{escape(given)}">tpId_{t}_viewSetupId_{s}/{label}</ViewInterestPointsFile>'
+        for t, s, label, given in LISTS
     )
     named = f"<!-- µ -->\r\n  <ViewInterestPoints>{entries}\n  </ViewInterestPoints>"
     xml = tmp_path / "dataset.xml"
@@ -55,11 +56,7 @@ def test_interest_points_are_read_as_tables(points: Path) -> None:
     others = [(2, 1, "a, b", number, *place) for number, place in OTHERS.items()]
     assert list(rows(found.points)) == beads + others
     assert list(found.points) == ["timepoint", "setup", "label", "id", "x", "y", "z"]
-    assert list(rows(found.lists)) == [
-        (0, 0, "beads", "DOG <s>"),
-        (0, 4, "beads", ""),
-        (2, 1, "a, b", ""),
-    ]
+    assert list(rows(found.lists)) == LISTS
     assert list(rows(found.correspondences)) == [
         (0, 0, "beads", 0, 2, 1, "a, b", 11, -1),
         (0, 0, "beads", 5, 2, 1, "a, b", 13, 0),
@@ -100,11 +97,7 @@ def test_interest_points_go_there_and_back(points: Path, tmp_path: Path) -> None
             {"timepoint": str(t), "setup": str(s), "label": label, "params": parameters},
             f"tpId_{t}_viewSetupId_{s}/{label}",
         )
-        for t, s, label, parameters in [
-            (0, 0, "beads", "DOG <s>"),
-            (0, 4, "beads", ""),
-            (2, 1, "a, b", ""),
-        ]
+        for t, s, label, parameters in LISTS
     ]
     for kept, was in zip(after, before, strict=True):
         if kept.tag != "ViewInterestPoints":
@@ -114,12 +107,10 @@ def test_interest_points_go_there_and_back(points: Path, tmp_path: Path) -> None
 def test_new_lists_are_added_and_what_exists_stays(points: Path) -> None:
     container = points.parent / "interestpoints.n5"
     text = points.read_bytes()
-    new = table(8, 3, "π <&>", {7: (1.0, 2.0, 3.0), 0: (4.0, 5.0, 6.0)})
+    places = {7: (1.0, 2.0, 3.0), 0: (4.0, 5.0, 6.0)}
+    new = table(8, 3, "π <&>", places)
     n5zarr.write_interest_points(points, new)
-    assert project.read_list(container, "tpId_8_viewSetupId_3/π <&>")[0] == {
-        7: (1.0, 2.0, 3.0),
-        0: (4.0, 5.0, 6.0),
-    }
+    assert project.read_list(container, "tpId_8_viewSetupId_3/π <&>")[0] == places
     assert project.read_list(container, "tpId_0_viewSetupId_0/beads") == (BEADS, PAIRS)
     entry = (
         b'    <ViewInterestPointsFile timepoint="8" setup="3" label="&#960; &lt;&amp;&gt;" '
@@ -190,24 +181,32 @@ def test_points_that_bigstitcher_cannot_read_are_refused(
     assert not container.exists()
 
 
-def test_lists_that_cannot_be_read_are_named(points: Path) -> None:
+@pytest.mark.parametrize(
+    ("group", "text", "error", "message"),
+    [
+        ("correspondences", '{"correspondences":"3.0.0"}', NotImplementedError, "1 or 2, got 3.0"),
+        ("correspondences", '{"correspondences":"10.0.0"}', NotImplementedError, "1 or 2, got 10."),
+        ("correspondences", '{"idMap":{"0,1":0}}', ValueError, "idMap: expected 'timepoint"),
+        ("correspondences", '{"idMap":{"0,1,a":9}}', ValueError, r"third in idMap, .* \(4, 3\)"),
+        ("correspondences", '{"idMap":{"0,4,b":NaN}}', ValueError, "idMap: expected"),
+        ("correspondences", '{"idMap":{"0,4,b":1e400}}', ValueError, "idMap: expected"),
+        ("interestpoints", '{"type":"tree"}', NotImplementedError, "type 'list', got 'tree'"),
+    ],
+)
+def test_a_list_that_cannot_be_read_is_named(
+    points: Path, group: str, text: str, error: type[Exception], message: str
+) -> None:
+    path = "tpId_0_viewSetupId_0/beads"
+    (points.parent / "interestpoints.n5" / path / group / "attributes.json").write_text(text)
+    with pytest.raises(error, match=message) as raised:
+        n5zarr.read_interest_points(points)
+    assert isinstance(raised.value, n5zarr.N5Error)
+    assert path in str(raised.value)
+
+
+def test_lists_that_are_not_there_are_named(points: Path) -> None:
     container = points.parent / "interestpoints.n5"
     group = container / "tpId_0_viewSetupId_0" / "beads"
-    ids = group / "interestpoints" / "attributes.json"
-    pairs = group / "correspondences" / "attributes.json"
-    for path, text, error, message in (
-        (pairs, '{"correspondences":"3.0.0"}', NotImplementedError, "version 1 or 2, got 3.0.0"),
-        (pairs, '{"idMap":{"0,1":0}}', ValueError, "correspondences: idMap: expected 'timepoint"),
-        (pairs, '{"idMap":{"0,1,a":9}}', ValueError, r"third in idMap, got shape \(4, 3\)"),
-        (ids, '{"type":"tree"}', NotImplementedError, "type 'list', got 'tree'"),
-    ):
-        kept = path.read_text()
-        path.write_text(text)
-        with pytest.raises(error, match=message) as raised:
-            n5zarr.read_interest_points(points)
-        assert isinstance(raised.value, n5zarr.N5Error)
-        assert "tpId_0_viewSetupId_0/beads" in str(raised.value)
-        path.write_text(kept)
     (group / "interestpoints" / "id" / "attributes.json").unlink()
     with pytest.raises(n5zarr.N5Error, match="expected id and loc with equal numbers"):
         n5zarr.read_interest_points(container)
@@ -218,8 +217,6 @@ def test_lists_that_cannot_be_read_are_named(points: Path) -> None:
     points.write_text(text.replace(">tpId_0_viewSetupId_0", ">interestpoints/tpId_0"))
     with pytest.raises(n5zarr.N5Error, match="got text files"):
         n5zarr.read_interest_points(points)
-    with pytest.raises(FileNotFoundError, match=r"none\.n5 does not exist"):
-        n5zarr.read_interest_points(points.parent / "none.n5")
     (points.parent / "empty.n5").mkdir()
     with pytest.raises(FileNotFoundError, match="empty"):
         n5zarr.read_interest_points(points.parent / "empty.n5")
@@ -233,13 +230,9 @@ def test_a_list_that_is_elsewhere_is_missing(points: Path) -> None:
 
 @pytest.mark.parametrize(
     "nothing",
-    [
-        "<ViewInterestPoints />",
-        "<ViewInterestPoints></ViewInterestPoints>",
-        "",
-        "<!-- <ViewInterestPoints /> -->",
-    ],
-)
+    ["<ViewInterestPoints />", "<ViewInterestPoints></ViewInterestPoints>", "",
+     "<!-- <ViewInterestPoints /> -->"],
+)  # fmt: skip
 def test_xml_gets_the_element_where_it_has_none(tmp_path: Path, nothing: str) -> None:
     xml = tmp_path / "dataset.xml"
     xml.write_text(project.project_xml(nothing))
@@ -268,16 +261,10 @@ def test_points_of_images_that_are_not_n5(tmp_path: Path) -> None:
 
 
 PAIR: dict[str, Any] = {
-    "timepoint": 0,
-    "setup": 0,
-    "label": "a",
-    "id": 0,
-    "corresponding_timepoint": 0,
-    "corresponding_setup": 1,
-    "corresponding_label": "b",
-    "corresponding_id": 1,
+    "timepoint": 0, "setup": 0, "label": "a", "id": 0, "corresponding_timepoint": 0,
+    "corresponding_setup": 1, "corresponding_label": "b", "corresponding_id": 1,
     "consensus_set": -1,
-}
+}  # fmt: skip
 
 
 @pytest.mark.each_of(3)
@@ -288,13 +275,7 @@ PAIR: dict[str, Any] = {
         {"timepoint": pd.array([0, None, 0], "Int64")},
         {"timepoint": -1},
         {"setup": 10**10},
-        {"": 1.0},
-        {"..": 1.0},
-        {"id/x": 1.0},
-        {"loc/x": 1.0},
-        {"a/b": 1.0},
-        {"attributes.json": 1.0},
-        {"../../x": 1.0},
+        *({name: 1.0} for name in ("", "..", "id/x", "loc/x", "a/b", "attributes.json", "../../x")),
         {"bright": np.ones(3, np.longdouble)},
         {"bright": pd.array([0, None, 2], "Int64")},
         {"x": pd.array([0, None, 2], "Float64")},
@@ -319,14 +300,12 @@ def test_a_refused_table_leaves_the_old_list(tmp_path: Path, change: dict[str, A
     "change",
     [
         {"consensus_set": pd.array([None], "Int64")},
-        {"consensus_set": np.array([2**63 + 5], "u8")},
-        {"corresponding_id": 2**40},
-        {"corresponding_setup": 10**10},
-        {"corresponding_setup": -1},
+        {"consensus_set": np.array([2**63 + 5], "u8")}, {"corresponding_id": 2**40},
+        {"corresponding_setup": 10**10}, {"corresponding_setup": -1},
         {"corresponding_label": "\ud800"},
     ],
     ids=repr,
-)
+)  # fmt: skip
 def test_pairs_that_java_cannot_read_are_refused(tmp_path: Path, change: dict[str, Any]) -> None:
     container = tmp_path / "interestpoints.n5"
     pairs = pd.DataFrame([PAIR]).assign(**change)
@@ -390,7 +369,7 @@ def test_the_xml_stays_a_link_with_its_mode(points: Path) -> None:
     assert 'label="new"' in points.read_text()
 
 
-def test_errors_name_the_file_that_holds_no_points(points: Path, tmp_path: Path) -> None:
+def test_errors_name_the_file_that_holds_no_points(tmp_path: Path) -> None:
     (tmp_path / "a.h5").write_bytes(b"\x89HDF\r\n\x1a\n" + bytes(100))
     for name, found in (("none.n5", "does not exist"), ("a.h5", "HDF5")):
         with pytest.raises(FileNotFoundError, match=rf"{name}.*{found}") as raised:
@@ -399,15 +378,6 @@ def test_errors_name_the_file_that_holds_no_points(points: Path, tmp_path: Path)
     (tmp_path / "other.xml").write_text("<a/>")
     with pytest.raises(n5zarr.N5Error, match=r"other\.xml: .*SpimData"):
         n5zarr.read_interest_points(tmp_path / "other.xml")
-    pairs = points.parent / "interestpoints.n5/tpId_0_viewSetupId_0/beads/correspondences"
-    for text, message in (
-        ('{"idMap":{"0,4,b":NaN}}', "idMap: expected"),
-        ('{"idMap":{"0,4,b":1e400}}', "idMap: expected"),
-        ('{"correspondences":"10.0.0"}', "version 1 or 2, got 10.0.0"),
-    ):
-        (pairs / "attributes.json").write_text(text)
-        with pytest.raises(n5zarr.N5Error, match=message):
-            n5zarr.read_interest_points(points)
 
 
 def test_attributes_of_points_that_cannot_be_meant(points: Path) -> None:
@@ -421,9 +391,8 @@ def test_attributes_of_points_that_cannot_be_meant(points: Path) -> None:
     del document["idMap"]
     file.write_text(json.dumps(document))
     assert not len(n5zarr.read_interest_points(points, label="beads").correspondences)
-    points.write_text(
-        points.read_text().replace('timepoint="0" setup="4"', 'timepoint="" setup="4"')
-    )
+    text = points.read_text()
+    points.write_text(text.replace('timepoint="0" setup="4"', 'timepoint="" setup="4"'))
     with pytest.raises(n5zarr.N5Error, match=r"dataset\.xml: .*expected integers as timepoint"):
         n5zarr.read_interest_points(points)
 

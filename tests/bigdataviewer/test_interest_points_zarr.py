@@ -50,22 +50,14 @@ def write_array(root: Path, path: str, values: np.ndarray[Any, Any], *, shards: 
     """Write an array as n5-zarr does: raw with a checksum, in shards or as one chunk."""
     width = values.shape[1]
     zarr.create_array(
-        str(root),
-        name=path,
-        data=values,
+        str(root), name=path, data=values, compressors=[Crc32cCodec()], fill_value=0,
         chunks=(CHUNK, width) if shards else (max(1, len(values)), width),
-        shards=(SHARD, width) if shards else None,
-        compressors=[Crc32cCodec()],
-        fill_value=0,
-        dimension_names=["dim_1", "dim_0"],
-    )
+        shards=(SHARD, width) if shards else None, dimension_names=["dim_1", "dim_0"],
+    )  # fmt: skip
 
 
 def write_store(
-    folder: Path,
-    points: dict[tuple[int, int, str], list[Any]] = POINTS,
-    pairs: dict[tuple[Any, Any], list[Any]] = PAIRS,
-    generation: int = 3,
+    folder: Path, points: Any = POINTS, pairs: Any = PAIRS, generation: int = 3
 ) -> Path:
     """Write ``interestpoints.zarr`` in its third generation, whose points start at the fifth."""
     root = folder / "interestpoints.zarr"
@@ -91,15 +83,10 @@ def write_store(
         views.append([*key(of), len(listed), len(with_of)])
         listed += with_of
     attributes = {
-        "interestpoints": "1.0.0",
-        "generation": generation,
-        "pointsData": "points/g2",
-        "corrData": "correspondences/g3",
-        "labels": LABELS,
-        "chunkPoints": CHUNK,
-        "shardPoints": SHARD,
-        "pointAttributes": COLUMNS,
-    }
+        "interestpoints": "1.0.0", "generation": generation, "labels": LABELS,
+        "pointsData": "points/g2", "corrData": "correspondences/g3", "chunkPoints": CHUNK,
+        "shardPoints": SHARD, "pointAttributes": COLUMNS,
+    }  # fmt: skip
     zarr.create_group(str(root), attributes=attributes)
     index = f"index/g{generation}"
     for name, cells, width in (("entries", entries, 5), ("views", views, 5), ("pairs", listed, 6)):

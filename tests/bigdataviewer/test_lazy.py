@@ -25,6 +25,12 @@ N_SETUPS, N_TIMEPOINTS = 2, 3
 MISSING = (1, 1)
 VALUES = np.random.default_rng(7).integers(1, 999, (N_SETUPS, N_TIMEPOINTS, *SHAPE), "u2")
 VALUES[MISSING] = 0
+
+
+def points(*dims: str, **values: Any) -> dict[str, Any]:
+    return {dim: xr.DataArray(each, dims=dims) for dim, each in values.items()}
+
+
 PARTS: dict[str, dict[str, Any]] = {
     "one element": {"setup": 1, "timepoint": 0, "z": 4, "y": -1, "x": 3},
     "plane": {"setup": 0, "timepoint": 2, "z": 3},
@@ -34,17 +40,11 @@ PARTS: dict[str, dict[str, Any]] = {
     "backwards": {"setup": slice(None, None, -1), "x": slice(None, None, -2), "z": 1},
     "nothing": {"setup": slice(0, 0), "y": slice(3, 3)},
     "arrays": {"setup": [1, 0, 1], "timepoint": [2, 1], "x": [10, 0, 4], "z": slice(1, 3)},
-    "points": {
-        "setup": xr.DataArray([0, 1, 1, 0], dims="p"),
-        "timepoint": xr.DataArray([2, 1, 0, 2], dims="p"),
-        "z": xr.DataArray([4, 3, 2, 1], dims="p"),
-        "x": xr.DataArray([0, 10, 5, 3], dims="p"),
-    },
-    "points of each view": {
-        "z": xr.DataArray([[4, 3], [2, 1], [0, 0]], dims=("p", "q")),
-        "y": xr.DataArray([[6, 0], [5, 1], [2, 2]], dims=("p", "q")),
-    },
-    "planes of each setup": {"timepoint": xr.DataArray([[2, 1], [1, 0]], dims=("p", "q"))},
+    "points": points(
+        "p", setup=[0, 1, 1, 0], timepoint=[2, 1, 0, 2], z=[4, 3, 2, 1], x=[0, 10, 5, 3]
+    ),
+    "points of each view": points("p", "q", z=[[4, 3], [2, 1], [0, 0]], y=[[6, 0], [5, 1], [2, 2]]),
+    "planes of each setup": points("p", "q", timepoint=[[2, 1], [1, 0]]),
 }
 
 
@@ -115,7 +115,7 @@ def test_opening_costs_the_views_and_not_their_blocks(tmp_path: Path) -> None:
 
 
 def test_chunks_of_dask_are_joined_blocks(tmp_path: Path) -> None:
-    """Chunks of dask are whole blocks, joined up to dask's ``array.chunk-size``."""
+    """Up to dask's ``array.chunk-size``."""
     data: Any = n5zarr.open_bdv(write_views(tmp_path, (1000, 2000, 3000), 1))["s0/data"]
     sizes = [chunks[0] for chunks in data.chunks]
     assert sizes[:2] == [1, 1]
@@ -127,19 +127,12 @@ def test_chunks_of_dask_are_joined_blocks(tmp_path: Path) -> None:
 
 
 def test_chunks_have_the_meaning_of_xarrays(xml: Path) -> None:
-    blocks = {
-        "setup": (1, 1),
-        "timepoint": (1, 1, 1),
-        "z": (2, 2, 1),
-        "y": (3, 3, 1),
-        "x": (4, 4, 3),
-    }
+    sizes = ((1, 1), (1, 1, 1), (2, 2, 1), (3, 3, 1), (4, 4, 3))
+    blocks: Any = dict(zip(("setup", "timepoint", *"zyx"), sizes, strict=True))
     cases: Any = (
-        ({}, blocks),
-        ({"x": 8}, blocks | {"x": (8, 3)}),
-        (-1, {dim: (n,) for dim, n in zip(blocks, VALUES.shape, strict=True)}),
-        (None, {}),
-    )
+        ({}, blocks), ({"x": 8}, blocks | {"x": (8, 3)}),
+        (-1, {dim: (n,) for dim, n in zip(blocks, VALUES.shape, strict=True)}), (None, {}),
+    )  # fmt: skip
     for chunks, expected in cases:
         mine: Any = n5zarr.open_bdv(xml, chunks=chunks)["s0/data"]
         theirs = xr.open_dataset(xml, engine="n5", group="s0", chunks=chunks)["data"]
@@ -171,10 +164,10 @@ def test_parts_of_parts(xml: Path) -> None:
     lazy: Any = xr.open_dataset(xml, engine="n5", group="s0", cache=False)["data"]
     lazy = lazy.drop_vars(lazy.coords)
     stored = xr.DataArray(VALUES, dims=lazy.dims)
-    points = {"setup": xr.DataArray([1, 0], dims="p"), "x": xr.DataArray([2, 3], dims="p")}
+    some = points("p", setup=[1, 0], x=[2, 3])
     for first, second in (
-        ({"timepoint": 2}, points),
-        (points, {"p": 1, "timepoint": [1, 0]}),
+        ({"timepoint": 2}, some),
+        (some, {"p": 1, "timepoint": [1, 0]}),
         ({"timepoint": slice(1, 3), "z": [3, 0]}, {"timepoint": 1, "z": slice(None, None, -1)}),
     ):
         expected = stored.isel(first).isel(second)
@@ -187,9 +180,9 @@ def test_points_of_some_axes_leave_the_others_whole(xml: Path, dims: tuple[str, 
     lazy: Any = xr.open_dataset(xml, engine="n5", group="s0", cache=False)["data"]
     lazy = lazy.drop_vars(lazy.coords)
     stored = xr.DataArray(VALUES, dims=lazy.dims)
-    points = {dim: xr.DataArray([1, 0, 1], dims="p") for dim in dims}
-    xr.testing.assert_equal(lazy.isel(points).load(), stored.isel(points))
-    part = {"setup": slice(None, None, -1), "timepoint": slice(1, None), **points}
+    some = points("p", **{dim: [1, 0, 1] for dim in dims})
+    xr.testing.assert_equal(lazy.isel(some).load(), stored.isel(some))
+    part = {"setup": slice(None, None, -1), "timepoint": slice(1, None), **some}
     xr.testing.assert_equal(lazy.isel(part).load(), stored.isel(part))
 
 

@@ -83,12 +83,9 @@ def resave(xml: Path, folder: Path, target: str, **options: Any) -> N5Loader:
     if target == "plain":
         n5zarr.convert(xml, folder / "my data.n5", **options)
         return N5Loader(folder / "my data.n5")
-    new = folder / "my data.xml"
-    if target == "n5":
-        n5zarr.convert(xml, new, to="n5", **options)
-    else:
-        n5zarr.convert(xml, new, to="ome-zarr", ome_version=target, **options)  # type: ignore[arg-type]
-    return loader_of(new)
+    to: Any = {"to": "n5"} if target == "n5" else {"to": "ome-zarr", "ome_version": target}
+    n5zarr.convert(xml, folder / "my data.xml", **to, **options)
+    return loader_of(folder / "my data.xml")
 
 
 def loader_of(xml: Path) -> N5Loader:
@@ -230,9 +227,8 @@ def test_a_level_that_cannot_be_placed_is_an_error(tmp_path: Path) -> None:
     document = tmp_path / "old/dataset.n5/setup3/attributes.json"
     for content in ('{"dataType": "uint16"}', '{"downsamplingFactors": [[1, 1, 1]]}'):
         document.write_text(content)
-        with pytest.raises(
-            n5zarr.N5Error, match="setup3/timepoint0/s1: expected this level"
-        ) as err:
+        said = "setup3/timepoint0/s1: expected this level"
+        with pytest.raises(n5zarr.N5Error, match=said) as err:
             resave(xml, tmp_path / "new", "0.4")
         assert err.value.kind == "option"
     document.write_text('{"downsamplingFactors": [[1, 1, 1], [2, 0, "a"], [4, 4, 3]]}')

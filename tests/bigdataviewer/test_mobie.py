@@ -19,11 +19,9 @@ import xarray as xr
 import zarr
 
 import n5zarr
-from n5zarr.images.find import find_images
-from n5zarr.storage.place import place_of
-from n5zarr.viewing.serve.location import ServedLocation
 from tests.bigdataviewer import bigstitcher_zarr as written
 from tests.bigdataviewer import test_bigstitcher_hdf5 as in_hdf5
+from tests.bigdataviewer.conftest import check_that_viewers_show_the_same
 from tests.bigdataviewer.loaders import N5Loader
 from tests.command import printed
 from tests.contract import bigstitcher as project
@@ -36,19 +34,13 @@ OME = '<ImageLoader format="bdv.ome.zarr"><ome.zarr type="relative">my %20.ome.z
 
 
 def mobie(
-    folder: Path,
-    attributes: dict[str, Any],
-    axes: str,
-    setups: list[int],
-    element: str = OME,
-    group: str = "",
+    folder: Path, attributes: Any, axes: str, setups: list[int], element: str = OME, group: str = ""
 ) -> Path:
     """Write one image: setups 0 and 3 of the project as channels, its time points 0 and 2."""
     root = folder / "my %20.ome.zarr" / group
     zarr.create_group(str(root), zarr_format=2, attributes=attributes)
     for level in (0, 1):
-        each = [[project.elements(s, t, level) for s in setups] for t in (0, 2)]
-        values = np.array(each)
+        values = np.array([[project.elements(s, t, level) for s in setups] for t in (0, 2)])
         values = values if "t" in axes else values[0]
         values = values if "c" in axes else values[..., 0, :, :, :]
         values = values if "z" in axes else values[..., 1, :, :]
@@ -57,9 +49,8 @@ def mobie(
     text = project.project_xml(numbers=setups)
     for number, setup in enumerate(setups):
         text = text.replace(f'setup="{setup}"', f'setup="{number}"')
-        text = text.replace(
-            f"<id>{setup}</id>\n        <name>", f"<id>{number}</id>\n        <name>"
-        )
+        name = "</id>\n        <name>"
+        text = text.replace(f"<id>{setup}{name}", f"<id>{number}{name}")
     text = re.sub("<integerpattern>.*<", "<integerpattern>0-1<", text)
     text = text.replace('timepoint="2"', 'timepoint="1"')
     xml = folder / "dataset.xml"
@@ -142,24 +133,14 @@ def test_conversions_hold_the_same(xml: Path, tmp_path: Path) -> None:
 
 
 def test_viewers_show_the_same(xml: Path, tmp_path: Path) -> None:
-    """Pictures, layers and served images are those of a copy in N5."""
+    """As those of a copy in N5."""
     n5zarr.convert(xml, tmp_path / "dataset.n5")
     copy = tmp_path / "dataset.xml"
     loader = '<ImageLoader format="bdv.n5"><n5 type="relative">dataset.n5</n5></ImageLoader>'
     copy.write_text(written.with_loader(xml.read_text(), loader))
-    pictures = [np.asarray(n5zarr.thumbnail(x, all_images=True)) for x in (xml, copy)]
-    np.testing.assert_array_equal(pictures[0], pictures[1])
-    assert pictures[0].std() > 0
+    check_that_viewers_show_the_same(xml, copy)
     printed("thumbnail", xml, "--all", "-o", tmp_path / "images.png")
     assert (tmp_path / "images.png").read_bytes().startswith(b"\x89PNG")
-    images, expected = find_images(xml), find_images(copy)
-    assert [(i.path, i.axes) for i in images] == [(i.path, i.axes) for i in expected]
-    layers: list[Any] = [n5zarr.napari_layers(x) for x in (xml, copy)]
-    for layer, same in zip(*layers, strict=True):
-        np.testing.assert_array_equal(np.asarray(layer[0][0]), np.asarray(same[0][0]))
-    served = ServedLocation(place_of(xml))
-    assert served.first_dataset() == "setup0/timepoint0/s0"
-    assert {image.path for image in served.images().images} == {i.path for i in expected}
 
 
 @pytest.mark.parametrize("group", ["", "em/image"])

@@ -48,7 +48,7 @@ def test_any_other_xml_is_none_of_bigdataviewer(xml: bytes) -> None:
 
 
 def test_the_transform_that_is_listed_last_is_applied_first() -> None:
-    """The transform that is listed last is applied first, as in spimdata."""
+    """As in spimdata."""
     axes = registered(xml_of(MOVED, SCALED)).geometry.axes
     assert [axis.scale for axis in axes] == [0.2, 0.3, 1.5]
     assert [axis.translation for axis in axes] == [10, -20, 30]
@@ -135,12 +135,10 @@ def test_bigstitcher_counts_in_elements_of_the_finest_resolution() -> None:
         (xml_of(SCALED, '<ViewTransform type="generic"/>'), "expected affine transforms"),
         (xml_of(SCALED.replace("1.5", "nan")), "expected affine transforms"),
         (xml_of(affine([0, 1, 0, 0], [0, 1, 0, 0], [0, 1, 0, 0])), "without a column of zeros"),
-        (
-            xml_of(affine([0, 0, 0, 0], [0, 1, 0, 0], [0, 0, 1, 0])),
-            "'x': expected a finite scale",
-        ),
+        (xml_of(affine([0, 0, 0, 0], [0, 1, 0, 0], [0, 0, 1, 0])),
+            "'x': expected a finite scale"),
     ],
-)
+)  # fmt: skip
 def test_registrations_that_cannot_be_meant(xml: bytes, problem: str) -> None:
     found = registered(xml)
     assert len(found.problems) == 1

@@ -37,14 +37,11 @@ def project(tmp_path: Path) -> Path:
         '<ViewInterestPointsFile timepoint="2" setup="3" label="beads" params="DOG">'
         "tpId_2_viewSetupId_3/beads</ViewInterestPointsFile>"
     )
-    text = xml.read_text().replace(
-        "<ViewInterestPoints />", f"<ViewInterestPoints>{entry}</ViewInterestPoints>"
-    )
-    text = text.replace(
-        "<PointSpreadFunctions />",
-        '<PointSpreadFunctions><PointSpreadFunction timepoint="0" setup="0"><file>a.tif</file>'
-        "</PointSpreadFunction></PointSpreadFunctions>",
-    )
+    view, file = 'timepoint="0" setup="0"', "<file>a.tif</file>"
+    function = f"<PointSpreadFunction {view}>{file}</PointSpreadFunction>"
+    text = xml.read_text()
+    for name, inner in (("ViewInterestPoints", entry), ("PointSpreadFunctions", function)):
+        text = text.replace(f"<{name} />", f"<{name}>{inner}</{name}>")
     xml.write_text(text)
     folder.joinpath("psf").mkdir()
     folder.joinpath("psf", "a.tif").write_bytes(b"II*\0")
@@ -108,23 +105,17 @@ def test_the_version_of_zarr_is_kept_and_stated(project: Path, tmp_path: Path) -
     """``XmlIoAllenOMEZarrLoader`` of BigStitcher for Zarr v3 opens Zarr v2 without the tag."""
     old, new = tmp_path / "old/a.xml", tmp_path / "new/a.xml"
     cases: Any = (
-        (project, old, None, 2),
-        (project, new, "0.5", 3),
-        (new, tmp_path / "kept/a.xml", None, 3),
-        (old, tmp_path / "also kept/a.xml", None, 2),
-        (new, tmp_path / "back/a.xml", "0.4", 2),
+        (project, old, None, 2), (project, new, "0.5", 3), (new, tmp_path / "kept/a.xml", None, 3),
+        (old, tmp_path / "also kept/a.xml", None, 2), (new, tmp_path / "back/a.xml", "0.4", 2),
         (old, tmp_path / "there/a.xml", "0.5", 3),
-    )
+    )  # fmt: skip
     for source, xml, version, expected in cases:
         n5zarr.convert(source, xml, to="ome-zarr", ome_version=version)
         found = spimdata.read(xml)
         assert found.zarr_format == expected
         for (setup, timepoint), (path, indices) in found.images.items():
-            array: Any = zarr.open_array(
-                xml.parent / found.container / path / "0",
-                mode="r",
-                zarr_format=found.zarr_format,  # type: ignore[arg-type] # 2 or 3
-            )
+            options: Any = {"mode": "r", "zarr_format": expected}
+            array: Any = zarr.open_array(xml.parent / found.container / path / "0", **options)
             expected_values = bigstitcher.elements(setup, timepoint, 0)
             np.testing.assert_array_equal(array[tuple(reversed(indices))], expected_values)
 
@@ -227,13 +218,11 @@ def test_sources_that_are_no_project(project: Path, tmp_path: Path) -> None:
 
 def test_points_of_another_project_are_not_replaced(project: Path, tmp_path: Path) -> None:
     n5zarr.convert(project, tmp_path / "new/one.xml", to="n5")
-    beads = (
-        tmp_path / "new/interestpoints.n5/tpId_2_viewSetupId_3/beads/interestpoints/attributes.json"
-    )
+    points = tmp_path / "new/interestpoints.n5/tpId_2_viewSetupId_3/beads/interestpoints"
+    beads = points / "attributes.json"
     beads.write_text("{}")
-    with pytest.raises(
-        N5UnrepresentableError, match=r"interestpoints\.n5: expected none of another"
-    ):
+    said = r"interestpoints\.n5: expected none of another"
+    with pytest.raises(N5UnrepresentableError, match=said):
         n5zarr.convert(project, tmp_path / "new/two.xml", to="n5")
     assert beads.read_text() == "{}"
     assert not list(tmp_path.glob("new/two.*"))

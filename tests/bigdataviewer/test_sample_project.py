@@ -10,12 +10,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-import tensorstore
 
 import n5zarr
 from n5zarr.errors import N5UnrepresentableError
 from tests.bigdataviewer import spimdata
 from tests.contract.bigstitcher import read_list
+from tests.contract.stored import by_tensorstore, contents
 
 DATA = Path(__file__).parents[1] / "data"
 XML = Path(n5zarr.sample_path("bigstitcher"))
@@ -29,16 +29,9 @@ make_bigstitcher: Any = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(make_bigstitcher)
 
 
-def files(folder: Path) -> dict[str, bytes]:
-    found = (path for path in folder.rglob("*") if path.is_file())
-    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in found}
-
-
 def elements(setup: int, timepoint: int, level: int = 0) -> Any:
     """Read a view with tensorstore, z first."""
-    path = FOLDER / "dataset.n5" / f"setup{setup}" / f"timepoint{timepoint}" / f"s{level}"
-    place: Any = {"driver": "n5", "kvstore": {"driver": "file", "path": f"{path}/"}}
-    return tensorstore.open(place).result().read().result().T
+    return by_tensorstore(FOLDER / f"dataset.n5/setup{setup}/timepoint{timepoint}/s{level}")
 
 
 def unpacked(name: str, data: bytes) -> bytes:
@@ -50,7 +43,7 @@ def unpacked(name: str, data: bytes) -> bytes:
 
 
 def test_the_project_is_small() -> None:
-    assert sum(map(len, files(FOLDER).values())) < 300_000
+    assert sum(map(len, contents(FOLDER).values())) < 300_000
 
 
 def test_the_project_is_what_its_writer_makes_of_its_values(tmp_path: Path) -> None:
@@ -61,7 +54,7 @@ def test_the_project_is_what_its_writer_makes_of_its_values(tmp_path: Path) -> N
     make_bigstitcher.main(tmp_path / "project")
     # other versions of libdeflate compress to other bytes
     there, made = (
-        {name: unpacked(name, data) for name, data in files(folder).items()}
+        {name: unpacked(name, data) for name, data in contents(folder).items()}
         for folder in (FOLDER, tmp_path / "project")
     )
     assert made == there
@@ -114,16 +107,15 @@ def misfit(project: spimdata.SpimData, a: tuple[int, int], b: tuple[int, int], f
 
 def test_interest_points_lie_on_beads_and_pairs_in_one_place() -> None:
     project = spimdata.read(XML)
+    points = FOLDER / "interestpoints.n5"
     lists = {
-        (setup, time): read_list(
-            FOLDER / "interestpoints.n5", f"tpId_{time}_viewSetupId_{setup}/beads"
-        )
+        (setup, time): read_list(points, f"tpId_{time}_viewSetupId_{setup}/beads")
         for setup, time in itertools.product(range(4), range(2))
     }
     n_pairs = 0
-    for view, (points, pairs) in lists.items():
+    for view, (places, pairs) in lists.items():
         image = elements(*view)
-        for place in points.values():
+        for place in places.values():
             assert image[tuple(np.round(place[::-1]).astype(int))] > 400
         for own, other, key, _ in pairs:
             time, setup, label = key.split(",")

@@ -42,11 +42,8 @@ class Ones(MadeDataset):
         return 3 * 5 * 7
 
 
-LEVEL = Ones(
-    dimensions=N5Tuple((7, 5, 3)),
-    block_size=N5Tuple((7, 5, 3)),
-    data_type=DataType.UINT8,
-)
+SIZE = N5Tuple((7, 5, 3))
+LEVEL = Ones(dimensions=SIZE, block_size=SIZE, data_type=DataType.UINT8)
 FACTORS = [(1.0, 1.0, 1.0), (2.0, 2.0, 1.5)]
 
 

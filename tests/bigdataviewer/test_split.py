@@ -10,7 +10,6 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
-import tensorstore as ts
 import xarray as xr
 import zarr
 
@@ -20,29 +19,14 @@ from n5zarr.errors import N5UnrepresentableError, N5Warning
 from n5zarr.images.find import find_images
 from n5zarr.storage.place import place_of
 from tests.bigdataviewer import split_project
-from tests.bigdataviewer.split_project import (
-    BOXES,
-    CHUNKS,
-    FACTORS,
-    FORMATS,
-    OLD,
-    TIMEPOINTS,
-    VIEWS,
-    Box,
-    first_position,
-    image,
-    java_part,
-    part,
-    project_xml,
-    split_loader,
-    write_project,
-)
+from tests.bigdataviewer.loaders import read_with_tensorstore
+from tests.bigdataviewer.split_project import BOXES, FORMATS, VIEWS, Box, part, write_project
 from tests.command import printed
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-LEVELS = range(len(FACTORS))
+LEVELS = range(len(split_project.FACTORS))
 
 
 def check(tree: xr.DataTree) -> None:
@@ -50,15 +34,15 @@ def check(tree: xr.DataTree) -> None:
     for setup in BOXES:
         for level in LEVELS:
             node: Any = tree[f"setup{setup}/s{level}"]
-            for timepoint in TIMEPOINTS:
+            for timepoint in split_project.TIMEPOINTS:
                 found = node["data"].sel(timepoint=timepoint).values
                 is_there = (setup, timepoint) in VIEWS
                 assert bool(node["present"].sel(timepoint=timepoint)) is is_there
                 if is_there:
                     np.testing.assert_array_equal(found, part((setup, timepoint), level))
-            for dim, first in first_position(setup, level).items():
+            for dim, first in split_project.first_position(setup, level).items():
                 assert float(node[dim][0]) == pytest.approx(first)
-                step = dict(zip("xyz", FACTORS[level], strict=True))[dim]
+                step = dict(zip("xyz", split_project.FACTORS[level], strict=True))[dim]
                 distance = step * {"x": 0.5, "y": 0.5, "z": 2}[dim]
                 assert np.diff(node[dim]) == pytest.approx(distance)
                 assert node[dim].attrs["units"] == "um"
@@ -86,8 +70,8 @@ def test_stored_blocks_are_those_of_the_images(kind: str, tmp_path: Path) -> Non
     (level,) = [c for c in node["children"][0]["children"] if c["name"] == "s0"]
     shape = part((2, 0), 0).shape
     assert level["dimensions_n5"] == [*shape[::-1]]
-    assert level["block_size_n5"] == [*CHUNKS[::-1]]
-    n_blocks = np.prod([-(-n // b) for n, b in zip(shape, CHUNKS, strict=True)])
+    assert level["block_size_n5"] == [*split_project.CHUNKS[::-1]]
+    n_blocks = np.prod([-(-n // b) for n, b in zip(shape, split_project.CHUNKS, strict=True)])
     assert level["n_blocks_stored"] == n_blocks
     first, second = (
         c["children"][0]["children"][0]["n_bytes_stored"] for c in tree["children"][:2]
@@ -102,8 +86,8 @@ def test_blocks_that_are_missing_stay_so(tmp_path: Path) -> None:
     xml = write_project(tmp_path, "n5")
     block = tmp_path / "d.n5/setup3/timepoint0/s0/0/0/0"
     block.unlink()
-    expected = image(3, 0, 0)
-    expected[: CHUNKS[0], : CHUNKS[1], : CHUNKS[2]] = 0
+    expected = split_project.image(3, 0, 0)
+    expected[: split_project.CHUNKS[0], : split_project.CHUNKS[1], : split_project.CHUNKS[2]] = 0
     store: Any = read_project(XmlFile.at(place_of(xml))).place.location
     array: Any = zarr.open_group(n5zarr.N5Store(store), mode="r")["setup6/timepoint0/s0"]
     np.testing.assert_array_equal(array[...], expected)
@@ -122,17 +106,18 @@ def test_blocks_that_are_missing_stay_so(tmp_path: Path) -> None:
 @pytest.mark.parametrize("kind", FORMATS)
 def test_a_project_that_is_split_again(kind: str, tmp_path: Path) -> None:
     again = {0: Box(1, (4, 6, 3), (10, 10, 7)), 5: Box(6, (7, 0, 0), (17, 10, 5))}
-    inner = split_loader(FORMATS[kind](tmp_path), BOXES, OLD, "split.viewerimgloader")
+    images, kind_of_split = FORMATS[kind](tmp_path), "split.viewerimgloader"
+    inner = split_project.split_loader(images, BOXES, split_project.OLD, kind_of_split)
     sizes = {n: split_project.size(box) for n, box in BOXES.items()}
     absent = [(2, 2), (6, 2)]
     old = split_project.setups_xml(sizes, absent)
     xml = tmp_path / "again.xml"
-    loader = split_loader(inner, again, old, "split.viewerimgloader")
-    xml.write_text(project_xml(loader, again, absent))
+    loader = split_project.split_loader(inner, again, old, kind_of_split)
+    xml.write_text(split_project.project_xml(loader, again, absent))
     tree: Any = n5zarr.open_bdv(xml)
     for new, box in again.items():
         for level in LEVELS:
-            expected = java_part(part((box.old, 0), level), box, level)
+            expected = split_project.java_part(part((box.old, 0), level), box, level)
             np.testing.assert_array_equal(tree[f"setup{new}/s{level}/data"][0], expected)
 
 
@@ -148,17 +133,12 @@ def test_resaved_projects_are_whole(kind: str, target: Any, tmp_path: Path) -> N
     assert loader.get("format") == {"n5": "bdv.n5", "ome-zarr": "bdv.multimg.zarr"}[target]
     for setup, timepoint in VIEWS:
         for level in LEVELS:
-            path = {
-                "n5": f"d.n5/setup{setup}/timepoint{timepoint}/s{level}",
-                "ome-zarr": f"d.ome.zarr/s{setup}-t{timepoint}.zarr/{level}",
-            }[target]
-            driver = {"n5": "n5", "ome-zarr": "zarr"}[target]
-            spec = {
-                "driver": driver,
-                "kvstore": {"driver": "file", "path": f"{tmp_path}/new/{path}"},
-            }
-            array: Any = ts.open(spec, open=True).result().read().result()
-            found = array.T if target == "n5" else array[0, 0]
+            if target == "n5":
+                path = f"new/d.n5/setup{setup}/timepoint{timepoint}/s{level}"
+                found = read_with_tensorstore("n5", tmp_path / path).T
+            else:
+                path = f"new/d.ome.zarr/s{setup}-t{timepoint}.zarr/{level}"
+                found = read_with_tensorstore("zarr", tmp_path / path)[0, 0]
             np.testing.assert_array_equal(found, part((setup, timepoint), level))
     check(n5zarr.open_bdv(tmp_path / "new/d.xml"))
 
@@ -188,7 +168,7 @@ def test_the_images_keep_their_voxel_size(tmp_path: Path) -> None:
         "1 0 0 7 0 1 0 0 0 0 4 0</affine></ViewTransform></ViewRegistration>"
     )
     loader = "<ImageLoader format='bdv.n5'><n5 type='relative'>d.n5</n5></ImageLoader>"
-    text = f"<SequenceDescription>{loader}{OLD}</SequenceDescription>"
+    text = f"<SequenceDescription>{loader}{split_project.OLD}</SequenceDescription>"
     (tmp_path / "z.xml").write_text(
         f"<SpimData>{text}<ViewRegistrations>{views}</ViewRegistrations></SpimData>"
     )
@@ -210,7 +190,7 @@ def test_a_box_outside_of_the_image_is_told(tmp_path: Path) -> None:
         ({"<min>5 3 1</min>": "<min>5 3</min>"}, "three whole numbers"),
         ({"<min>5 3 1</min>": "<min>5 3 -1</min>"}, "three whole numbers"),
         ({"<min>5 3 1</min>": "<min>5 3 7</min>"}, "three whole numbers"),
-        ({"SetupIds>": "Others>"}, "no SetupIdDefinition"),
+        ({"SetupIds>": "Others>"}, "the format split.viewerimgloader around no SetupIdDefinition"),
         ({"'bdv.n5'": "'other'", "n5 ": "n6 ", "/n5>": "/n6>"}, "around the format other"),
         ({"n5 ": "n6 ", "/n5>": "/n6>"}, "around the format bdv.n5 without the element n5"),
     ],
@@ -224,14 +204,13 @@ def test_broken_loaders_are_told(tmp_path: Path, changes: dict[str, str], messag
     xml.write_text(text)
     with pytest.raises(N5UnrepresentableError, match=message):
         n5zarr.open_bdv(xml)
-    assert len(n5zarr.read_registrations(xml)) == len(BOXES) * len(TIMEPOINTS)
+    assert len(n5zarr.read_registrations(xml)) == len(BOXES) * len(split_project.TIMEPOINTS)
 
 
 def test_the_xml_does_not_describe_the_images(tmp_path: Path) -> None:
     xml = write_project(tmp_path, "n5")
-    with pytest.raises(
-        N5UnrepresentableError, match=r"boxes of them, .*split\.xml; open it itself"
-    ):
+    said = r"boxes of them, .*split\.xml; open it itself"
+    with pytest.raises(N5UnrepresentableError, match=said):
         n5zarr.open_bdv(tmp_path / "d.n5", xml=xml)
 
 

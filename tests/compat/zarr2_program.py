@@ -12,20 +12,14 @@ import numpy as np
 numcodecs: Any = typed_numcodecs
 VALUES = np.random.default_rng(5).integers(0, 60000, (7, 11, 13)).astype("uint16")
 OPTIONS: dict[str, dict[str, Any]] = {
-    "default": {},
-    "raw": {"compressor": None},
-    "gzip": {"compressor": numcodecs.GZip(3)},
-    "zlib": {"compressor": numcodecs.Zlib(2)},
-    "bz2": {"compressor": numcodecs.BZ2(4)},
+    "default": {}, "raw": {"compressor": None}, "gzip": {"compressor": numcodecs.GZip(3)},
+    "zlib": {"compressor": numcodecs.Zlib(2)}, "bz2": {"compressor": numcodecs.BZ2(4)},
     "lzma": {"compressor": numcodecs.LZMA(preset=3)},
     "blosc": {"compressor": numcodecs.Blosc("zstd", 3, 2)},
-    "named": {"compression": "gzip", "compression_opts": 2},
-    "int8": {"dtype": "int8"},
-    "float64": {"dtype": ">f8", "chunks": 5},
-    "chosen": {"chunks": True},
-    "whole": {"chunks": False},
-    "short": {"chunks": (3,)},
-}
+    "named": {"compression": "gzip", "compression_opts": 2}, "int8": {"dtype": "int8"},
+    "float64": {"dtype": ">f8", "chunks": 5}, "chosen": {"chunks": True},
+    "whole": {"chunks": False}, "short": {"chunks": (3,)},
+}  # fmt: skip
 
 
 def write(zarr: Any, folder: Path) -> None:
@@ -60,13 +54,9 @@ def read(zarr: Any, folder: Path) -> dict[str, Any]:
     for name in "abc":
         root = zarr.open(str(folder / f"{name}.n5"), "r")
         root.visititems(lambda path, node, name=name: found.update({f"{name}/{path}": seen(node)}))
-        found[name] = [
-            len(root),
-            sorted(root),
-            sorted(root.group_keys()),
-            sorted(root.array_keys()),
-        ]
-        found[name].append(sorted(key for key, _ in root.arrays(recurse=True)))
+        keys = sorted(root.group_keys()), sorted(root.array_keys())
+        below = sorted(key for key, _ in root.arrays(recurse=True))
+        found[name] = [len(root), sorted(root), *keys, below]
     found["d"] = seen(zarr.Array(zarr.N5Store(folder / "d.n5"), read_only=True))
     return found
 

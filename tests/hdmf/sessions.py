@@ -17,12 +17,7 @@ from pynwb.ecephys import LFP, ElectricalSeries
 from pynwb.epoch import TimeIntervals
 from pynwb.file import Subject
 from pynwb.image import ImageSeries
-from pynwb.ophys import (
-    Fluorescence,
-    ImageSegmentation,
-    OpticalChannel,
-    TwoPhotonSeries,
-)
+from pynwb.ophys import Fluorescence, ImageSegmentation, OpticalChannel, TwoPhotonSeries
 
 __all__ = ["START", "Buffers", "Pids", "new", "series", "session", "written"]
 
@@ -46,11 +41,8 @@ class Buffers(GenericDataChunkIterator):  # type: ignore[misc] # hdmf has no typ
         return self._array.dtype
 
     def _to_dict(self) -> dict[str, Any]:
-        return {
-            "array": self._array,
-            "chunk_shape": self.chunk_shape,
-            "buffer_shape": self.buffer_shape,
-        }
+        shapes = {"chunk_shape": self.chunk_shape, "buffer_shape": self.buffer_shape}
+        return {"array": self._array, **shapes}
 
     @staticmethod
     def _from_dict(dictionary: dict[str, Any]) -> Buffers:
@@ -91,14 +83,10 @@ def session(identifier: str = "a session", *, seed: int = 7) -> NWBFile:
     """Make the session; equal but for the identifiers of its objects."""
     random = np.random.default_rng(seed)
     file = NWBFile(
-        session_description="Every kind of data: μ, é, 漢字",
-        identifier=identifier,
-        session_start_time=START,
-        file_create_date=START,
+        session_description="Every kind of data: μ, é, 漢字", identifier=identifier, notes="",
+        session_start_time=START, file_create_date=START, keywords=["n5", "", "nwb"],
         experimenter=["Ramón y Cajal, Santiago", "Golgi, Camillo"],
-        keywords=["n5", "", "nwb"],
-        notes="",
-    )
+    )  # fmt: skip
     file.subject = Subject(
         subject_id="001", species="Mus musculus", age="P90D", sex="U", weight=0.023
     )
@@ -171,11 +159,9 @@ def _planes(file: NWBFile, random: np.random.Generator) -> None:
     module = file.create_processing_module("ophys", "processed")
     module.add(segmentation)
     cells = segmentation.create_plane_segmentation(
-        name="cells",
-        description="by hand",
-        imaging_plane=plane,
+        name="cells", description="by hand", imaging_plane=plane,
         reference_images=file.acquisition["frames"],
-    )
+    )  # fmt: skip
     cells.add_column("kind", "of the cell")
     for i in range(3):
         mask = [(x, 2 * x, 0.1 * x) for x in range(i + 1)]

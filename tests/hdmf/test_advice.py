@@ -103,9 +103,8 @@ def _on_the_web(root: Path, mode: str) -> None:
 MISTAKES: dict[str, tuple[Callable[[Path], object], type[Exception], str]] = {
     "missing": (lambda root: read(root / "none.n5"), FileNotFoundError, "none.n5 does not exist"),
     "empty folder": (_nowhere, FileNotFoundError, "new: nothing is there that N5 could read"),
-    "written, and read": (
-        lambda root: read(root / "new.n5", "w"), ValueError, "it is empty: write a session first",
-    ),
+    "written, and read": (lambda root: read(root / "new.n5", "w"), ValueError,
+        "it is empty: write a session first"),
     "other N5": (_not_nwb, ValueError, "read arrays with n5zarr.open"),
     "a part": (lambda root: read(root / "acquisition"), ValueError, "open its root"),
     "mode": (lambda root: read(root, "rw"), n5zarr.N5Error, "mode: expected one of ('r', "),
@@ -113,15 +112,11 @@ MISTAKES: dict[str, tuple[Callable[[Path], object], type[Exception], str]] = {
     "appended in r": (_append, ValueError, "mode='r+' opens it to write"),
     "on the web": (lambda root: _on_the_web(root, "r+"), ValueError, "read with mode='r', and"),
     "closed": (_closed, AttributeError, "a.n5: it is closed: read within `with`"),
-    "no specifications": (
-        after(lambda root: shutil.rmtree(root / "specifications")), KeyError,
-        "`n5zarr attrs SESSION .specloc --remove`",
-    ),
+    "no specifications": (after(lambda root: shutil.rmtree(root / "specifications")), KeyError,
+        "`n5zarr attrs SESSION .specloc --remove`"),
     "no extension": (after(_of_an_extension), KeyError, "import it, such as"),
-    "damaged": (
-        after(lambda root: (root / "identifier/attributes.json").write_text("{")), ConstructError,
-        "`n5zarr validate` finds damaged documents",
-    ),
+    "damaged": (after(lambda root: (root / "identifier/attributes.json").write_text("{")),
+        ConstructError, "`n5zarr validate` finds damaged documents"),
     "row": (_row, ValueError, "'mixed': nothing of this row is kept, as column 'amount' refused"),
 }  # fmt: skip
 

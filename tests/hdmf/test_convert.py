@@ -139,146 +139,85 @@ def documents(container: Path) -> dict[str, dict[str, Any]]:
 # ---------------------------------------------------------------------- differences
 
 
-def set_attribute(path: str, name: str, value: Any) -> Callable[[zarr.Group], None]:
-    def change(root: zarr.Group) -> None:
-        root[path].attrs[name] = value
-
-    return change
+def set_attribute(root: Any, path: str, name: str, value: Any) -> None:
+    root[path].attrs[name] = value
 
 
-def set_value(path: str, index: Any, value: Any) -> Callable[[zarr.Group], None]:
-    def change(root: zarr.Group) -> None:
-        array: Any = root[path]
-        array[index] = value
-
-    return change
+def set_value(root: Any, path: str, index: Any, value: Any) -> None:
+    root[path][index] = value
 
 
-def replace(path: str, make: Callable[[Any], Any]) -> Callable[[zarr.Group], None]:
-    def change(root: zarr.Group) -> None:
-        array: Any = root[path]
-        attributes = dict(array.attrs)
-        group, _, name = path.rpartition("/")
-        values = np.asarray(make(array[...]))
-        parent: Any = root[group]
-        made = parent.create_array(name, data=values, overwrite=True)
-        made.attrs.update(attributes | {"_DTYPE": values.dtype.name})
-
-    return change
+def replace(root: Any, path: str, make: Callable[[Any], Any]) -> None:
+    array = root[path]
+    attributes = dict(array.attrs)
+    group, _, name = path.rpartition("/")
+    values = np.asarray(make(array[...]))
+    made = root[group].create_array(name, data=values, overwrite=True)
+    made.attrs.update(attributes | {"_DTYPE": values.dtype.name})
 
 
-def link(path: str, target: str) -> Callable[[zarr.Group], None]:
-    def change(root: zarr.Group) -> None:
-        links: Any = root[path].attrs["_LINKS"]
-        root[path].attrs["_LINKS"] = [links[0] | {"path": target}, *links[1:]]
-
-    return change
+def link(root: Any, path: str, target: str) -> None:
+    links = root[path].attrs["_LINKS"]
+    root[path].attrs["_LINKS"] = [links[0] | {"path": target}, *links[1:]]
 
 
-def remove(path: str) -> Callable[[zarr.Group], None]:
-    def change(root: zarr.Group) -> None:
-        del root[path]
-
-    return change
-
-
-def copy_what_is_linked(root: zarr.Group) -> None:
-    frames: Any = root["acquisition/frames"]
-    frames.attrs["_LINKS"] = []
-    frames.create_group("imaging_plane").attrs.update(root["general/optophysiology/plane"].attrs)
+def copy_what_is_linked(root: Any, path: str) -> None:
+    root[path].attrs["_LINKS"] = []
+    plane = root["general/optophysiology/plane"].attrs
+    root[path].create_group("imaging_plane").attrs.update(plane)
 
 
-def drop_specification(root: zarr.Group) -> None:
-    core: Any = root["specifications/core"]
-    (version,) = core
-    del core[version]["nwb.base"]
+def drop_specification(root: Any, path: str) -> None:
+    (version,) = root[path]
+    del root[path][version]["nwb.base"]
 
 
-def last_row(values: np.ndarray) -> np.ndarray:
-    return values[:-1]
+def remove(root: Any, path: str) -> None:
+    del root[path]
 
 
 NAN = np.frombuffer(b"\x01\x7e", "<f2")[0]
-MUTATIONS: dict[str, tuple[Callable[[zarr.Group], None], str]] = {
-    "attribute": (
-        set_attribute("acquisition/raw/data", "unit", "mV"),
-        "/acquisition/raw/data@unit: attribute: 'volts', then 'mV'",
-    ),
-    "type of attribute": (
-        set_attribute("acquisition/clock/timestamps", "interval", 1.0),
-        "/acquisition/clock/timestamps@interval: attribute: 1, then 1.0",
-    ),
-    "new attribute": (
-        set_attribute("acquisition/raw", "more", 1),
-        "/acquisition/raw@more: only in the second",
-    ),
-    "integer": (
-        set_value("acquisition/raw/data", (1008, 2), 30_000),
-        "/acquisition/raw/data: 1 values differ, the first at (1008, 2): ",
-    ),
-    "NaN": (
-        set_value("acquisition/half/data", 3, NAN),
-        "/acquisition/half/data: 1 values differ, the first at (3,): ",
-    ),
-    "sign of zero": (
-        set_value("acquisition/half/data", 5, 0.0),
-        "/acquisition/half/data: 1 values differ, the first at (5,): ",
-    ),
-    "bool": (
-        replace("intervals/trials/correct", lambda v: v.astype("u1")),
-        "/intervals/trials/correct: data type: '|b1', then '|u1'",
-    ),
-    "data type": (
-        replace("acquisition/of_int32/data", lambda v: v.astype("i8")),
-        "/acquisition/of_int32/data: data type: '<i4', then '<i8'",
-    ),
-    "shape": (
-        replace("acquisition/of_int32/data", last_row),
-        "/acquisition/of_int32/data: shape: (11, 2), then (10, 2)",
-    ),
-    "text": (
-        set_value("general/extracellular_ephys/electrodes/label", 4, "e"),
-        "/general/extracellular_ephys/electrodes/label: 1 values differ, the first at (4,)",
-    ),
-    "scalar text": (
-        set_value("identifier", (), "another"),
-        "/identifier: value: 'a session', then 'another'",
-    ),
-    "scalar": (
-        set_value("acquisition/raw/starting_time", (), 0.5),
-        "/acquisition/raw/starting_time: value: ",
-    ),
-    "compound": (
-        set_value("processing/ophys/ImageSegmentation/cells/pixel_mask", 5, (2, 4, 0.25)),
-        "/processing/ophys/ImageSegmentation/cells/pixel_mask.weight: 1 values differ, ",
-    ),
-    "reference": (
-        set_value("general/extracellular_ephys/electrodes/group", 0, "/acquisition/raw"),
-        "/general/extracellular_ephys/electrodes/group: 1 values differ, the first at (0,)",
-    ),
-    "link": (
-        link("acquisition/frames", "/general/devices/probe"),
-        "/acquisition/frames/imaging_plane: link: /general/optophysiology/plane, then /general",
-    ),
-    "link that became a copy": (
-        copy_what_is_linked,
-        "/acquisition/frames/imaging_plane: link: /general/optophysiology/plane, then None",
-    ),
-    "specification": (drop_specification, "/specifications/core/"),
-    "text for a reference": (
-        set_attribute("acquisition/raw/electrodes", "table", "/general/x"),
-        "/acquisition/raw/electrodes@table: attribute: /general/extracellular_ephys/electrodes, th",
-    ),
-    "group": (remove("acquisition/half"), "/acquisition/half: only in the first"),
-}
+# path of a node, what is done to it, and what is said after the path
+MUTATIONS: dict[str, tuple[str, Callable[..., None], tuple[Any, ...], str]] = {
+    "attribute": ("acquisition/raw/data", set_attribute, ("unit", "mV"),
+        "@unit: attribute: 'volts', then 'mV'"),
+    "type of attribute": ("acquisition/clock/timestamps", set_attribute, ("interval", 1.0),
+        "@interval: attribute: 1, then 1.0"),
+    "new attribute": ("acquisition/raw", set_attribute, ("more", 1), "@more: only in the second"),
+    "integer": ("acquisition/raw/data", set_value, ((1008, 2), 30_000),
+        ": 1 values differ, the first at (1008, 2): "),
+    "NaN": ("acquisition/half/data", set_value, (3, NAN), ": 1 values differ, the first at (3,): "),
+    "sign of zero": ("acquisition/half/data", set_value, (5, 0.0),
+        ": 1 values differ, the first at (5,): "),
+    "bool": ("intervals/trials/correct", replace, (lambda v: v.astype("u1"),),
+        ": data type: '|b1', then '|u1'"),
+    "data type": ("acquisition/of_int32/data", replace, (lambda v: v.astype("i8"),),
+        ": data type: '<i4', then '<i8'"),
+    "shape": ("acquisition/of_int32/data", replace, (lambda v: v[:-1],),
+        ": shape: (11, 2), then (10, 2)"),
+    "text": ("general/extracellular_ephys/electrodes/label", set_value, (4, "e"),
+        ": 1 values differ, the first at (4,)"),
+    "scalar text": ("identifier", set_value, ((), "another"),
+        ": value: 'a session', then 'another'"),
+    "scalar": ("acquisition/raw/starting_time", set_value, ((), 0.5), ": value: "),
+    "compound": ("processing/ophys/ImageSegmentation/cells/pixel_mask", set_value,
+        (5, (2, 4, 0.25)), ".weight: 1 values differ, "),
+    "reference": ("general/extracellular_ephys/electrodes/group", set_value,
+        (0, "/acquisition/raw"), ": 1 values differ, the first at (0,)"),
+    "link": ("acquisition/frames", link, ("/general/devices/probe",),
+        "/imaging_plane: link: /general/optophysiology/plane, then /general"),
+    "link that became a copy": ("acquisition/frames", copy_what_is_linked, (),
+        "/imaging_plane: link: /general/optophysiology/plane, then None"),
+    "specification": ("specifications/core", drop_specification, (), "/"),
+    "text for a reference": ("acquisition/raw/electrodes", set_attribute, ("table", "/general/x"),
+        "@table: attribute: /general/extracellular_ephys/electrodes, th"),
+    "group": ("acquisition/half", remove, (), ": only in the first"),
+}  # fmt: skip
 
 
 # those that change the same node come one after the other
-ROUNDS = [
-    [name for name in MUTATIONS if name not in ("sign of zero", "shape", "link", "group")],
-    ["sign of zero", "shape", "link"],
-    ["group"],
-]
+OTHERS = ["sign of zero", "shape", "link"]
+ROUNDS = [[name for name in MUTATIONS if name not in (*OTHERS, "group")], OTHERS, ["group"]]
 
 
 @pytest.mark.long
@@ -288,33 +227,23 @@ def test_every_difference_is_found(
 ) -> None:
     shutil.copytree(n5, tmp_path / "m.n5")
     root = zarr.open_group(N5Store(tmp_path / "m.n5"), mode="r+")
-    for name in mutations:
-        MUTATIONS[name][0](root)
-    with (
-        NWBHDF5IO(source, mode="r") as first,
-        NWBN5IO(tmp_path / "m.n5", mode="r") as second,
-    ):
+    for path, function, given, _ in map(MUTATIONS.__getitem__, mutations):
+        function(root, path, *given)
+    with NWBHDF5IO(source, mode="r") as first, NWBN5IO(tmp_path / "m.n5", mode="r") as second:
         found = list(differences(first, second))
     assert len(found) == len(mutations), found
-    for name in mutations:  # each has one, and no other has the same
-        assert sum(line.startswith(MUTATIONS[name][1]) for line in found) == 1, (name, found)
-
-
-def test_every_mutation_has_its_round() -> None:
-    assert sorted(name for names in ROUNDS for name in names) == sorted(MUTATIONS)
+    for path, _, _, said in map(MUTATIONS.__getitem__, mutations):
+        # each has one, and no other has the same
+        assert sum(line.startswith(f"/{path}{said}") for line in found) == 1, (path, found)
 
 
 @pytest.mark.parametrize(
     ("shape", "chunks"),
     [
-        ((7,), None),
-        ((300_000_007,), None),
-        ((1009, 211, 307), (101, 3, 5)),
-        ((3, 100_003, 10_007), None),
-        ((5, 3), (50, 30)),
-        ((2, 2**20, 2**10), (1, 2**20, 2**9)),
+        ((7,), None), ((300_000_007,), None), ((1009, 211, 307), (101, 3, 5)),
+        ((3, 100_003, 10_007), None), ((5, 3), (50, 30)), ((2, 2**20, 2**10), (1, 2**20, 2**9)),
     ],
-)
+)  # fmt: skip
 def test_parts_cover_an_array_once(shape: tuple[int, ...], chunks: tuple[int, ...] | None) -> None:
     data: Any = zarr.create_array({}, shape=shape, chunks=chunks or "auto", dtype="u2")
     if chunks is None:
@@ -338,16 +267,10 @@ def test_chunks_and_progress(tmp_path: Path) -> None:
     random = np.random.default_rng(5)
     big = random.integers(0, 99, (300_007, 11), "int16")
     options = {"compression": "gzip", "chunks": (10_007, 11), "shuffle": True}
-    written(
-        tmp_path / "a.nwb",
-        new(
-            series("chunked", H5DataIO(big, **options)),
-            series("whole", big + 1),
-            series("small", big[:7]),
-        ),
-    )
+    given = {"chunked": H5DataIO(big, **options), "whole": big + 1, "small": big[:7]}
+    written(tmp_path / "a.nwb", new(*(series(name, data) for name, data in given.items())))
     told: list[tuple[str, int, int]] = []
-    convert(tmp_path / "a.nwb", tmp_path / "a.n5", progress=lambda *given: told.append(given))
+    convert(tmp_path / "a.nwb", tmp_path / "a.n5", progress=lambda *stage: told.append(stage))
     for stage, total in (("convert", 2 * big.nbytes), ("verify", 2 * big.nbytes + 7 * 11 * 2)):
         counts = [done for at, done, of in told if at == stage and of == total]
         assert counts[0] == 0
@@ -684,136 +607,81 @@ def vary(group: h5py.Group) -> None:
     group.create_dataset("x", (2,), h5py.vlen_dtype("i4"))[0] = [1, 2]
 
 
+def dataset(**options: Any) -> Callable[[h5py.Group], object]:
+    return lambda group: group.create_dataset("x", **options)
+
+
+def attribute(value: Any, dtype: Any = None) -> Callable[[h5py.Group], object]:
+    return lambda group: group.attrs.create("x", value, dtype=dtype)
+
+
+def links(**targets: str) -> Callable[[h5py.Group], object]:
+    return lambda group: group.update({k: h5py.SoftLink(v) for k, v in targets.items()})
+
+
+def chain(group: h5py.Group) -> None:
+    group.file["y"], group["x"] = h5py.SoftLink("/acquisition/t/data"), h5py.SoftLink("/y")
+
+
+def move_specifications(group: h5py.Group) -> None:
+    group.file.move("specifications", "general/specs")
+    group.file.attrs[".specloc"] = group.file["general/specs"].ref
+
+
+ENUM = h5py.enum_dtype({"a": 0, "b": 1})
 REFUSED: dict[str, tuple[Callable[[h5py.Group], object], str]] = {
     "lengths": (vary, "/acquisition/t/x: arrays of different lengths"),
-    "two links": (
-        lambda g: (
-            g.__setitem__("x", h5py.SoftLink("/general")),
-            g.__setitem__("y", h5py.SoftLink("/general")),
-        ),
-        "/acquisition/t/y: link to /general, called like the target of /acquisition/t/x",
-    ),
-    "second name": (
-        lambda g: g.__setitem__("x", g["data"]),
-        "/acquisition/t/x: a second name of /acquisition/t/data",
-    ),
-    "circle": (
-        lambda g: g.__setitem__("x", g.file["acquisition"]),
-        "/acquisition/t/x: a second name of /acquisition",
-    ),
-    "dangling link": (
-        lambda g: g.__setitem__("x", h5py.SoftLink("/none")),
-        "/acquisition/t/x: link to /none, which does not exist",
-    ),
-    "chain": (
-        lambda g: (
-            g.file.__setitem__("y", h5py.SoftLink("/acquisition/t/data")),
-            g.__setitem__("x", h5py.SoftLink("/y")),
-        ),
-        "/acquisition/t/x: link to /y, which is a link itself",
-    ),
-    "region": (
-        lambda g: g.create_dataset(
-            "x", data=[g["data"].regionref[1:2]], dtype=h5py.regionref_dtype
-        ),
-        "/acquisition/t/x: references to regions",
-    ),
-    "region in an attribute": (
-        lambda g: g.attrs.__setitem__("x", g["data"].regionref[1:2]),
-        "/acquisition/t@x: references to regions",
-    ),
-    "list of references": (
-        lambda g: g.attrs.create("x", [g.ref, g.ref], dtype=h5py.ref_dtype),
-        "/acquisition/t@x: a list of references",
-    ),
-    "nothing": (
-        lambda g: g.create_dataset("x", data=h5py.Empty("f4")),
-        "/acquisition/t/x: without values",
-    ),
-    "opaque": (
-        lambda g: g.create_dataset("x", data=np.array([b"abc"], "V3")),
-        "/acquisition/t/x: opaque bytes",
-    ),
-    "arrays in compounds": (
-        lambda g: g.create_dataset("x", data=np.zeros(2, [("a", "f4", (2,))])),
-        "/acquisition/t/x: compounds with arrays in them",
-    ),
-    "nested references": (
-        lambda g: g.create_dataset("x", (2,), [("a", "i4"), ("n", [("r", h5py.ref_dtype)])]),
-        "/acquisition/t/x: references in compounds in compounds",
-    ),
-    "compounds in two axes": (
-        lambda g: g.create_dataset("x", data=np.zeros((2, 3), "i4,f8")),
-        "/acquisition/t/x: compounds or references with more than one axis",
-    ),
-    "reference to itself": (
-        lambda g: g.attrs.__setitem__("x", g.ref),
-        "references or links that form a circle",
-    ),
-    "reserved": (
-        lambda g: g.attrs.__setitem__("_DTYPE", "x"),
-        "/acquisition/t@_DTYPE: a name that hdmf-zarr reserves",
-    ),
-    "reserved for axes": (
-        lambda g: g.attrs.__setitem__("_ARRAY_DIMENSIONS", ["x"]),
-        "/acquisition/t@_ARRAY_DIMENSIONS: a name that hdmf-zarr reserves",
-    ),
-    "compound in an attribute": (
-        lambda g: g.attrs.__setitem__("x", np.array((1, 2.5), "i4,f8")),
-        "/acquisition/t@x: a compound",
-    ),
-    "enumeration": (
-        lambda g: g.create_dataset("x", (2,), h5py.enum_dtype({"a": 0, "b": 1})),
-        "/acquisition/t/x: an enumeration",
-    ),
-    "enumeration in an attribute": (
-        lambda g: g.attrs.create("x", 1, dtype=h5py.enum_dtype({"a": 0, "b": 1})),
-        "/acquisition/t@x: an enumeration",
-    ),
-    "empty axes": (
-        lambda g: g.attrs.__setitem__("x", np.zeros((0, 3))),
-        "/acquisition/t@x: several axes without a value",
-    ),
-    "reference to nothing": (
-        lambda g: g.attrs.create("x", h5py.Reference(), dtype=h5py.ref_dtype),
-        "/acquisition/t@x: a reference to nothing",
-    ),
-    "latin-1": (
-        lambda g: g.attrs.__setitem__("x", np.bytes_("é".encode("latin-1"))),
-        "/acquisition/t@x: text that is not UTF-8",
-    ),
-    "complex attribute": (
-        lambda g: g.attrs.__setitem__("x", 1j),
-        "/acquisition/t@x: complex numbers",
-    ),
-    "long double": (
-        lambda g: g.create_dataset("x", data=np.zeros(2, np.longdouble)),
-        "/acquisition/t/x: numbers of more than 64 bits",
-    ),
-    "data type": (
-        lambda g: g.__setitem__("x", np.dtype("f4")),
-        "/acquisition/t/x: neither a group nor a dataset",
-    ),
-    "attribute of specifications": (
-        lambda g: g.file["specifications/core"].attrs.__setitem__("x", 1),
-        "/specifications/core@x: an attribute of specifications",
-    ),
-    "link in specifications": (
-        lambda g: g.file["specifications"].__setitem__("x", h5py.SoftLink("/general")),
-        "/specifications/x: among specifications, expected a text or a group",
-    ),
-    "number in specifications": (
-        lambda g: g.file["specifications"].create_dataset("x", data=1),
-        "/specifications/x: among specifications, expected a text or a group",
-    ),
-    "specifications elsewhere": (
-        lambda g: (
-            g.file.move("specifications", "general/specs"),
-            g.file.attrs.__setitem__(".specloc", g.file["general/specs"].ref),
-        ),
-        "/@.specloc: expected a reference to the group /specifications",
-    ),
-}
+    "two links": (links(x="/general", y="/general"),
+        "/acquisition/t/y: link to /general, called like the target of /acquisition/t/x"),
+    "second name": (lambda g: g.update(x=g["data"]),
+        "/acquisition/t/x: a second name of /acquisition/t/data"),
+    "circle": (lambda g: g.update(x=g.file["acquisition"]),
+        "/acquisition/t/x: a second name of /acquisition"),
+    "dangling link": (links(x="/none"), "/acquisition/t/x: link to /none, which does not exist"),
+    "chain": (chain, "/acquisition/t/x: link to /y, which is a link itself"),
+    "region": (lambda g: dataset(data=[g["data"].regionref[1:2]], dtype=h5py.regionref_dtype)(g),
+        "/acquisition/t/x: references to regions"),
+    "region in an attribute": (lambda g: attribute(g["data"].regionref[1:2])(g),
+        "/acquisition/t@x: references to regions"),
+    "list of references": (lambda g: attribute([g.ref, g.ref], h5py.ref_dtype)(g),
+        "/acquisition/t@x: a list of references"),
+    "nothing": (dataset(data=h5py.Empty("f4")), "/acquisition/t/x: without values"),
+    "opaque": (dataset(data=np.array([b"abc"], "V3")), "/acquisition/t/x: opaque bytes"),
+    "arrays in compounds": (dataset(data=np.zeros(2, [("a", "f4", (2,))])),
+        "/acquisition/t/x: compounds with arrays in them"),
+    "nested references": (dataset(shape=(2,), dtype=[("a", "i4"), ("n", [("r", h5py.ref_dtype)])]),
+        "/acquisition/t/x: references in compounds in compounds"),
+    "compounds in two axes": (dataset(data=np.zeros((2, 3), "i4,f8")),
+        "/acquisition/t/x: compounds or references with more than one axis"),
+    "reference to itself": (lambda g: attribute(g.ref)(g),
+        "references or links that form a circle"),
+    "reserved": (lambda g: g.attrs.update(_DTYPE="x"),
+        "/acquisition/t@_DTYPE: a name that hdmf-zarr reserves"),
+    "reserved for axes": (lambda g: g.attrs.update(_ARRAY_DIMENSIONS=["x"]),
+        "/acquisition/t@_ARRAY_DIMENSIONS: a name that hdmf-zarr reserves"),
+    "compound in an attribute": (attribute(np.array((1, 2.5), "i4,f8")),
+        "/acquisition/t@x: a compound"),
+    "enumeration": (dataset(shape=(2,), dtype=ENUM), "/acquisition/t/x: an enumeration"),
+    "enumeration in an attribute": (attribute(1, ENUM), "/acquisition/t@x: an enumeration"),
+    "empty axes": (attribute(np.zeros((0, 3))), "/acquisition/t@x: several axes without a value"),
+    "reference to nothing": (attribute(h5py.Reference(), h5py.ref_dtype),
+        "/acquisition/t@x: a reference to nothing"),
+    "latin-1": (attribute(np.bytes_("é".encode("latin-1"))),
+        "/acquisition/t@x: text that is not UTF-8"),
+    "complex attribute": (attribute(1j), "/acquisition/t@x: complex numbers"),
+    "long double": (dataset(data=np.zeros(2, np.longdouble)),
+        "/acquisition/t/x: numbers of more than 64 bits"),
+    "data type": (lambda g: g.update(x=np.dtype("f4")),
+        "/acquisition/t/x: neither a group nor a dataset"),
+    "attribute of specifications": (lambda g: attribute(1)(g.file["specifications/core"]),
+        "/specifications/core@x: an attribute of specifications"),
+    "link in specifications": (lambda g: links(x="/general")(g.file["specifications"]),
+        "/specifications/x: among specifications, expected a text or a group"),
+    "number in specifications": (lambda g: dataset(data=1)(g.file["specifications"]),
+        "/specifications/x: among specifications, expected a text or a group"),
+    "specifications elsewhere": (move_specifications,
+        "/@.specloc: expected a reference to the group /specifications"),
+}  # fmt: skip
 ELSEWHERE = [  # in what a link into another file leads to
     "lengths", "two links", "second name", "dangling link", "region in an attribute",
     "compound in an attribute", "enumeration", "nothing",
@@ -826,9 +694,8 @@ def test_content_that_hdmf_would_lose_is_refused(small: Path, tmp_path: Path, na
     shutil.copy(small, tmp_path)
     with h5py.File(tmp_path / "a.nwb", "r+") as file:
         make(file["acquisition/t"])
-    with pytest.raises(
-        N5UnsupportedError, match=r"a\.nwb: has content that hdmf does not read"
-    ) as err:
+    said = r"a\.nwb: has content that hdmf does not read"
+    with pytest.raises(N5UnsupportedError, match=said) as err:
         convert(tmp_path / "a.nwb", tmp_path / "a.n5")
     assert expected in err.value.__notes__
     assert [p.name for p in tmp_path.iterdir()] == ["a.nwb"]
@@ -844,9 +711,8 @@ def test_it_is_refused_in_linked_files_too(tmp_path: Path, name: str) -> None:
     written(tmp_path / "b.nwb", new())
     with h5py.File(tmp_path / "b.nwb", "r+") as file:
         file["acquisition/t"] = h5py.ExternalLink("a.nwb", "/acquisition/t")
-    with pytest.raises(
-        N5UnsupportedError, match=r"b\.nwb: has content that hdmf does not read"
-    ) as err:
+    said = r"b\.nwb: has content that hdmf does not read"
+    with pytest.raises(N5UnsupportedError, match=said) as err:
         convert(tmp_path / "b.nwb", tmp_path / "b.n5")
     place, _, what = expected.partition(": ")
     (note,) = err.value.__notes__
@@ -872,9 +738,8 @@ def test_an_attribute_without_a_type_in_hdf5_is_refused(
     value, expected = NOT_IN_HDF5[name]
     shutil.copytree(small_n5, tmp_path / "a.n5")
     zarr.open_group(N5Store(tmp_path / "a.n5"), mode="r+")["acquisition/t"].attrs["x"] = value
-    with pytest.raises(
-        N5UnrepresentableError, match=rf"a\.n5: /acquisition/t: attribute 'x': {expected}"
-    ):
+    said = rf"a\.n5: /acquisition/t: attribute 'x': {expected}"
+    with pytest.raises(N5UnrepresentableError, match=said):
         convert(tmp_path / "a.n5", tmp_path / "b.nwb")
     assert [p.name for p in tmp_path.iterdir()] == ["a.n5"]
 
@@ -898,9 +763,8 @@ def test_an_error_of_the_writer_names_the_file(
         raise TypeError(message)
 
     monkeypatch.setattr(NWBN5IO, "write_builder", fail)
-    with pytest.raises(
-        N5UnrepresentableError, match=r"a\.nwb: NWBN5IO cannot write it: TypeError: no such type"
-    ):
+    said = r"a\.nwb: NWBN5IO cannot write it: TypeError: no such type"
+    with pytest.raises(N5UnrepresentableError, match=said):
         convert(small, tmp_path / "a.n5")
 
 
@@ -921,9 +785,8 @@ def test_objects_that_a_linked_object_needs_are_copied(source: Path, tmp_path: P
     file = new()
     file.create_device(name="microscope")
     linked(tmp_path / "a.nwb", "frames", file, tmp_path / "d.nwb")
-    with pytest.raises(
-        N5UnrepresentableError, match=r"nothing at .*/microscope of .*a\.nwb, the path for"
-    ):
+    said = r"nothing at .*/microscope of .*a\.nwb, the path for"
+    with pytest.raises(N5UnrepresentableError, match=said):
         convert(tmp_path / "d.nwb", tmp_path / "d.n5")
 
 
@@ -1037,19 +900,13 @@ def test_data_linked_in_other_files_are_copied(tmp_path: Path) -> None:
 @pytest.mark.long
 def test_files_beside_the_source_are_named(tmp_path: Path) -> None:
     video = ImageSeries(
-        name="video",
-        external_file=["a.avi", "https://example.org/b.avi"],
-        starting_frame=[0, 1],
-        rate=1.0,
-        format="external",
-        unit="n.a.",
-        num_samples=3,
-    )
+        name="video", external_file=["a.avi", "https://example.org/b.avi"], starting_frame=[0, 1],
+        rate=1.0, format="external", unit="n.a.", num_samples=3,
+    )  # fmt: skip
     written(tmp_path / "a.nwb", new(video))
     convert(tmp_path / "a.nwb", tmp_path / "a.n5")
-    with pytest.warns(
-        N5Warning, match=r"^/acquisition/video: readers will search for 'a\.avi'"
-    ) as found:
+    said = r"^/acquisition/video: readers will search for 'a\.avi'"
+    with pytest.warns(N5Warning, match=said) as found:
         convert(tmp_path / "a.nwb", tmp_path / "sub" / "a.n5")
     assert len(found) == 1
     # also where a link leads to them
@@ -1076,12 +933,10 @@ def test_unsupported_sources_and_targets_are_refused(source: Path, tmp_path: Pat
     zarr.create_group(N5Store(tmp_path / "images.n5"))
     zarr.create_group(tmp_path / "images.zarr")
     found = {
-        "text.nwb": "another file",
-        "plain.h5": "HDF5 without an NWB version",
-        "folder": "another folder",
-        "images.n5": "N5 without an NWB version",
+        "text.nwb": "another file", "plain.h5": "HDF5 without an NWB version",
+        "folder": "another folder", "images.n5": "N5 without an NWB version",
         "images.zarr": "Zarr without an NWB version",
-    }
+    }  # fmt: skip
     for name, what in found.items():
         with pytest.raises(N5UnrepresentableError, match=f"{name}: expected .*, got {what}"):
             convert(tmp_path / name, tmp_path / "a.n5")

@@ -95,11 +95,9 @@ def test_several_processes_write(tmp_path: Path, context: str, one_by_one: bool)
     written = {"plain": Buffers(data, **shapes), "sharded": sharded, "pids": Pids(data, **shapes)}
     with NWBN5IO(tmp_path / "a.n5", mode="w") as io:
         io.write(
-            new(*(series(name, values) for name, values in written.items())),
-            number_of_jobs=2,
-            multiprocessing_context=context,
-            exhaust_dci=one_by_one,
-        )
+            new(*(series(name, values) for name, values in written.items())), number_of_jobs=2,
+            multiprocessing_context=context, exhaust_dci=one_by_one,
+        )  # fmt: skip
     with NWBN5IO(tmp_path / "a.n5", mode="r") as io:
         file = io.read()
         for name in ("plain", "sharded"):
@@ -183,9 +181,8 @@ def test_a_path_of_another_format_is_refused(tmp_path: Path) -> None:
     write(NWBHDF5IO, tmp_path / "a.nwb", new())
     write(NWBZarrIO, tmp_path / "a.zarr", new())
     for mode in ("r", "w", "w-", "x"):
-        with pytest.raises(
-            N5UnrepresentableError, match=r"a\.nwb: .* got a file; use .*HDF5IO"
-        ) as err:
+        said = r"a\.nwb: .* got a file; use .*HDF5IO"
+        with pytest.raises(N5UnrepresentableError, match=said) as err:
             NWBN5IO(tmp_path / "a.nwb", mode=mode, force_overwrite=mode != "w")
         assert ("force_overwrite" in str(err.value)) == (mode == "w")
     with pytest.raises(N5UnrepresentableError, match="storage_options"):
@@ -202,9 +199,8 @@ def test_a_path_of_another_format_is_refused(tmp_path: Path) -> None:
     assert NWBHDF5IO.can_read(tmp_path / "a.nwb")
     for zarr_itself in (tmp_path / "a.zarr", LocalStore(tmp_path / "a.zarr")):
         for mode in ("r", "r+", "a"):
-            with pytest.raises(
-                N5UnrepresentableError, match=r"a\.zarr: .* hierarchy; use .*ZarrIO"
-            ):
+            said = r"a\.zarr: .* hierarchy; use .*ZarrIO"
+            with pytest.raises(N5UnrepresentableError, match=said):
                 NWBN5IO(zarr_itself, mode=mode)
     with NWBN5IO(tmp_path / "a.nwb", mode="w", force_overwrite=True) as io:
         io.write(new(series("t", RAMP)))

@@ -70,10 +70,8 @@ class Read:
 @contextmanager
 def served(kind: str, folder: Path) -> Iterator[servers.Proxy]:
     files = servers.LyingFiles if kind == "no lists" else servers.Files  # the first sends ranges
-    behind = (
-        servers.s3() if kind == "s3" else servers.serving(partial(files, directory=str(folder)))
-    )
-    with behind as url, servers.Proxy(url).running() as proxy:
+    here = servers.serving(partial(files, directory=str(folder)))
+    with servers.s3() if kind == "s3" else here as url, servers.Proxy(url).running() as proxy:
         if kind == "s3":
             for name in ("a.n5", "a.zarr"):
                 upload(url, "lab", folder / name)

@@ -14,16 +14,17 @@ from hdmf.build import ConstructError
 from hdmf.common import AlignedDynamicTable, DynamicTable
 from hdmf.data_utils import DataChunkIterator
 from hdmf_zarr import NWBZarrIO
-from pynwb import NWBFile, TimeSeries
 from zarr.storage import MemoryStore
 
 from n5zarr import N5Store
 from n5zarr.errors import N5UnrepresentableError
 from n5zarr.hdmf import NWBN5IO
-from tests.hdmf.sessions import START
+from tests.hdmf.sessions import new, series
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+
+    from pynwb import NWBFile
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:EnumData is experimental:UserWarning"),
@@ -35,8 +36,7 @@ N_ROWS = 3
 
 def small_session() -> NWBFile:
     """Make a session of one series and one table."""
-    file = NWBFile(session_description="x", identifier="i", session_start_time=START)
-    file.add_acquisition(TimeSeries(name="raw", data=np.arange(53.0), unit="V", rate=1.0))
+    file = new(series("raw", np.arange(53.0)))
     plain = DynamicTable(name="plain", description="d")
     plain.add_column("text", "d")
     plain.add_column("vector", "d")
@@ -85,10 +85,6 @@ def path(whole: Path, tmp_path: Path) -> Path:
     return Path(shutil.copytree(whole, tmp_path / "a.n5"))
 
 
-def check_is_whole(path: Path, whole: Path) -> None:
-    assert contents(path) == contents(whole)
-
-
 def contents(root: Path) -> dict[Path, bytes]:
     return {
         path.relative_to(root): path.read_bytes() if path.is_file() else b""
@@ -101,12 +97,10 @@ def row(table: str, **values: Any) -> Callable[[NWBFile], None]:
 
 
 REFUSED: dict[str, tuple[Callable[[NWBFile], None], str]] = {
-    "reference": (
-        lambda file: file.add_trial(
+    "reference": (lambda file: file.add_trial(
             start_time=9.0, stop_time=9.5, timeseries=[file.acquisition["raw"]]
         ),
-        "no attribute 'parent'",
-    ),
+        "no attribute 'parent'"),
     "ragged": (lambda file: file.add_unit(spike_times=[1.0], obs_intervals=[[0.0, 1.0]]), "extend"),
     "ragged in ragged": (row("deep", words=[["a"], ["b"]]), "extend"),
     "the first": (row("plain", number=9, text=b"\xff", vector=[0, 1], kind="u"), "UTF-8"),
@@ -114,7 +108,7 @@ REFUSED: dict[str, tuple[Callable[[NWBFile], None], str]] = {
     "a new term": (row("plain", number="q", text="t", vector=[0, 1], kind="z"), "invalid literal"),
     "the last": (row("plain", number="q", text="t", vector=[0, 1], kind="u"), "invalid literal"),
     "aligned": (row("aligned", a=9, part={"b": "q"}), "invalid literal"),
-}
+}  # fmt: skip
 
 
 def test_rows_that_a_column_refuses_leave_nothing(path: Path, whole: Path) -> None:
@@ -126,7 +120,7 @@ def test_rows_that_a_column_refuses_leave_nothing(path: Path, whole: Path) -> No
             counts = {len(file.trials), len(file.units), *map(len, file.scratch.values())}
             assert counts == {N_ROWS}, name
         io.write(file)
-    check_is_whole(path, whole)
+    assert contents(path) == contents(whole)
 
 
 def test_rows_before_and_after_a_refused_one_stay(path: Path) -> None:
@@ -155,7 +149,7 @@ def test_an_interruption_between_two_columns_leaves_nothing(path: Path, whole: P
         with pytest.raises(KeyboardInterrupt):
             table.add_row(**values)
         assert len(table) == N_ROWS + 1
-    check_is_whole(path, whole)
+    assert contents(path) == contents(whole)
     with NWBN5IO(path, mode="r+") as io:
         table = io.read().scratch["plain"]
         guarded, table["vector"].add_row = table["vector"].add_row, interrupt
@@ -172,7 +166,7 @@ def test_an_interruption_between_two_columns_leaves_nothing(path: Path, whole: P
 
 def extend(file: NWBFile, data: Any) -> None:
     """Add a series, a table and a column, which change older documents, too."""
-    file.add_acquisition(TimeSeries(name="new", data=data, unit="V", rate=1.0))
+    file.add_acquisition(series("new", data))
     file.scratch["plain"].add_column("more", "d", data=[5, 6, 7])
     table = DynamicTable(name="fresh", description="d", id=[0, 1])
     table.add_column("c", "d", data=["x", "y"])
@@ -194,7 +188,7 @@ def test_data_that_fail_leave_nothing(path: Path, whole: Path, error: type[BaseE
         assert "a.n5: nothing of this write is kept; open it again" in raised.value.__notes__[0]
         with pytest.raises(TypeError, match="parent"):  # it is closed
             io.write(file)
-    check_is_whole(path, whole)
+    assert contents(path) == contents(whole)
 
 
 class Full(MemoryStore):
@@ -237,11 +231,10 @@ def test_tables_that_hdmf_would_not_read_are_not_written(path: Path, whole: Path
         file = io.read()
         with pytest.raises(ValueError, match="same number of rows"):
             file.add_epoch(start_time=9.0, stop_time=9.5, tags=["a"])  # a new column, without rows
-        with pytest.raises(
-            N5UnrepresentableError, match=r"table 'epochs': expected .* one length.*'tags': 0"
-        ):
+        said = r"table 'epochs': expected .* one length.*'tags': 0"
+        with pytest.raises(N5UnrepresentableError, match=said):
             io.write(file)
-    check_is_whole(path, whole)
+    assert contents(path) == contents(whole)
     table = DynamicTable(name="fresh", description="d")
     table.add_column("a", "d")
     table.add_column("e", "d", enum=["u"])
@@ -252,7 +245,7 @@ def test_tables_that_hdmf_would_not_read_are_not_written(path: Path, whole: Path
         file.add_scratch(table)
         with pytest.raises(N5UnrepresentableError, match=r"table 'fresh'.*'a': 1, 'e': 0"):
             io.write(file)
-    check_is_whole(path, whole)
+    assert contents(path) == contents(whole)
 
 
 def test_hdmf_zarr_leaves_part_of_a_row(path: Path) -> None:

@@ -9,18 +9,18 @@ import h5py
 import numpy as np
 import pynwb
 import pytest
-import tensorstore
 import xarray as xr
 import z5py
 import zarr
 from hdmf.testing import TestCase
 from hdmf_zarr import NWBZarrIO
-from pynwb import NWBHDF5IO, NWBFile, TimeSeries
+from pynwb import NWBHDF5IO, NWBFile
 
 import n5zarr
 from n5zarr import N5Store
 from n5zarr.hdmf import N5IO, NWBN5IO, convert, differences
-from tests.hdmf.sessions import START, session
+from tests.contract.stored import by_tensorstore
+from tests.hdmf.sessions import START, series, session
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -59,6 +59,7 @@ def opened(path: Path, mode: str = "r") -> Any:
 
 
 def check_equal(folder: Path, source: str, target: str) -> None:
+    """Compare as we compare files, and as hdmf compares containers."""
     with opened(folder / source) as first, opened(folder / target) as second:
         lines = differences(first, second)
         # each call of `session` makes identifiers
@@ -69,7 +70,6 @@ def check_equal(folder: Path, source: str, target: str) -> None:
 
 @pytest.mark.parametrize(("source", "target"), [("a.nwb", "a.n5"), ("a.n5", "b.nwb")])
 def test_every_dataset_and_attribute_is_equal(folder: Path, source: str, target: str) -> None:
-    """Nothing differs, as we compare files and as hdmf compares containers."""
     check_equal(folder, source, target)
 
 
@@ -85,7 +85,6 @@ def test_every_dataset_and_attribute_of_a_copy_is_equal(
 
 @pytest.mark.parametrize("by_store", [True, False])
 def test_a_written_session_is_read_back(folder: Path, by_store: bool) -> None:
-    """A written session is read back, and equals the given arrays."""
     path, written = folder / "a.n5", session()
     # hdmf-zarr's own class takes the store
     io = NWBZarrIO(path=N5Store(path), mode="r") if by_store else NWBN5IO(path, mode="r")
@@ -149,9 +148,8 @@ def test_numbers_are_plain_n5_for_tensorstore_and_z5py(folder: Path, path: str) 
     path = path.rstrip("/")
     with h5py.File(folder / "a.nwb") as file:
         expected = file[path][()]
-    spec = {"driver": "n5", "kvstore": {"driver": "file", "path": str(folder / "a.n5" / path)}}
-    found = tensorstore.open(spec, read=True).result().read().result()
-    np.testing.assert_array_equal(found.T, expected)
+    found = by_tensorstore(folder / "a.n5" / path)
+    np.testing.assert_array_equal(found, expected)
     assert found.dtype == expected.dtype
     dataset = z5py.File(str(folder / "a.n5"), mode="r")[path]
     np.testing.assert_array_equal(dataset[:], expected)
@@ -162,10 +160,9 @@ def test_numbers_are_plain_n5_for_tensorstore_and_z5py(folder: Path, path: str) 
 def test_a_type_that_n5_lacks_is_stored_as_the_nearest(folder: Path, path: str) -> None:
     with h5py.File(folder / "a.nwb") as file:
         expected = file[path][()].astype(STORED[path])
-    spec = {"driver": "n5", "kvstore": {"driver": "file", "path": str(folder / "a.n5" / path)}}
-    found = tensorstore.open(spec, read=True).result().read().result()
+    found = by_tensorstore(folder / "a.n5" / path)
     assert found.dtype == STORED[path]
-    np.testing.assert_array_equal(found.T, expected)
+    np.testing.assert_array_equal(found, expected)
 
 
 def test_axes_have_names_in_xarray(folder: Path) -> None:
@@ -196,7 +193,7 @@ def axis_names(path: Path) -> dict[str, Any]:
 
 def small(identifier: str) -> NWBFile:
     file = NWBFile(session_description="x", identifier=identifier, session_start_time=START)
-    file.add_acquisition(TimeSeries(name="t", data=np.arange(15).reshape(5, 3), unit="V", rate=1.0))
+    file.add_acquisition(series("t", np.arange(15).reshape(5, 3)))
     file.add_trial_column(name="good", description="whether")
     file.add_trial(start_time=0.0, stop_time=1.0, good=True)
     return file
@@ -218,7 +215,7 @@ def test_appended_rows_are_there_on_reopening(short: Path, tmp_path: Path, mode:
         file = io.read()
         file.acquisition["t"].data.append(np.array([[15, 16, 17]]))
         file.trials.add_row(start_time=2.0, stop_time=3.0, good=False)
-        file.add_acquisition(TimeSeries(name="new", data=[1.5, 2.5], unit="V", rate=1.0))
+        file.add_acquisition(series("new", [1.5, 2.5]))
         io.write(file)
     for again in ("r", "r-", "r+"):
         with NWBN5IO(path, mode=again) as io:
@@ -236,13 +233,10 @@ def test_a_container_says_whether_it_can_be_read(tmp_path: Path, folder: Path) -
     with NWBZarrIO(str(tmp_path / "a.zarr"), mode="w") as io:
         io.write(small("zarr"))
     expected = {
-        folder / "a.n5": (True, True),
-        folder / "a.nwb": (False, False),
-        tmp_path / "a.zarr": (False, False),
-        tmp_path / "plain.n5": (True, False),
-        tmp_path: (False, False),
-        tmp_path / "none": (False, False),
-    }
+        folder / "a.n5": (True, True), folder / "a.nwb": (False, False),
+        tmp_path / "a.zarr": (False, False), tmp_path / "plain.n5": (True, False),
+        tmp_path: (False, False), tmp_path / "none": (False, False),
+    }  # fmt: skip
     for path, (is_n5, is_nwb) in expected.items():
         assert (N5IO.can_read(str(path)), NWBN5IO.can_read(str(path))) == (is_n5, is_nwb), path
     assert NWBN5IO.can_read(N5Store(folder / "a.n5"))

@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
+import zarr
+
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-__all__ = ["change"]
+__all__ = ["change", "metadata"]
 
 
 def change(path: Path, function: Callable[[Any, Any], object]) -> None:
@@ -19,3 +21,14 @@ def change(path: Path, function: Callable[[Any, Any], object]) -> None:
     holder = document["attributes"]["ome"] if "attributes" in document else document
     function(holder, holder.get("multiscales", [{}])[0])
     file.write_text(json.dumps(document))
+
+
+def metadata(path: Path) -> dict[str, Any]:
+    """Return the metadata of a group without versions."""
+    found: Any = zarr.open_group(path, mode="r").attrs.asdict()
+    found = found.get("ome", found)
+    return {
+        key: {k: v for k, v in part.items() if k != "version"} if isinstance(part, dict) else part
+        for key, part in found.items()
+        if key != "version"
+    }

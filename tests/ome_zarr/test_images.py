@@ -41,11 +41,8 @@ JAVA = Path(__file__).parents[1] / "data" / "java" / "metadata.n5"
 VERSIONS = pytest.mark.parametrize("version", ["0.4", "0.5"])
 AXES = [{"name": name, "type": "space", "unit": "micrometer"} for name in "zyx"]
 STEPS: list[list[dict[str, Any]]] = [
-    [{"type": "scale", "scale": scale}, {"type": "translation", "translation": translation}]
-    for scale, translation in (
-        ([2.0, 0.5, 0.25], [7.0, 5.0, 3.0]),
-        ([2.0, 1.0, 0.5], [7.0, 5.25, 3.125]),
-    )
+    [{"type": "scale", "scale": [2.0, *by]}, {"type": "translation", "translation": [7.0, *to]}]
+    for by, to in (([0.5, 0.25], [5.0, 3.0]), ([1.0, 0.5], [5.25, 3.125]))
 ]
 
 
@@ -102,7 +99,7 @@ def n5_of(path: Path) -> Path:
 
 
 @pytest.mark.each_of(2)
-@VERSIONS
+@pytest.mark.parametrize("version", ["0.4", "0.5", "0.6"])
 def test_pictures_are_those_of_the_n5_that_was_converted(tmp_path: Path, version: Any) -> None:
     for source, out in ((JAVA, tmp_path / "a.zarr"), (n5zarr.sample_path(), tmp_path / "b.zarr")):
         n5zarr.convert(source, out, ome=True, ome_version=version)
@@ -112,9 +109,9 @@ def test_pictures_are_those_of_the_n5_that_was_converted(tmp_path: Path, version
             assert (image.axes, image.channels) == (other.axes, other.channels)
             for a, b in zip(image.levels, other.levels, strict=True):
                 assert (a.path, a.scale, a.translation) == (b.path, b.scale, b.translation)
-            np.testing.assert_array_equal(
-                picture(f"{out}/{image.path}"), picture(f"{source}/{image.path}")
-            )
+                np.testing.assert_array_equal(a.values[:], b.values[:])  # type: ignore[index]
+            expected = picture(f"{source}/{image.path}")
+            np.testing.assert_array_equal(picture(f"{out}/{image.path}"), expected)
 
 
 @pytest.mark.each_of(2)
@@ -261,9 +258,8 @@ def test_each_image_of_a_group_keeps_its_place(tmp_path: Path, version: Any) -> 
     for location in locations:
         assert [image.path for image in find_images(location)] == ["", "image2"]
         for path, names in (("", ("0", "1")), ("image2", ("seg/0", "seg/1"))):
-            for k, (name, level) in enumerate(
-                zip(names, n5zarr.geometry(location, path).levels, strict=True)
-            ):
+            levels = zip(names, n5zarr.geometry(location, path).levels, strict=True)
+            for k, (name, level) in enumerate(levels):
                 assert level.scale == tuple(TWO[name])
                 assert list(level.translation) == [k, 0, TWO[name][2]]
                 assert level.units == ("micrometer",) * 3
@@ -356,40 +352,29 @@ def test_nothing_is_written(written: Path) -> None:
     with pytest.raises(N5UnsupportedError, match="only reading of OME-Zarr"):
         store.with_read_only(read_only=False)
     before = sorted(written.rglob("*"))
-    with pytest.raises(
-        n5zarr.N5Error, match=r"only reading of OME-Zarr as N5; n5zarr\.convert copies"
-    ):
+    said = r"only reading of OME-Zarr as N5; n5zarr\.convert copies"
+    with pytest.raises(n5zarr.N5Error, match=said):
         n5zarr.set_attribute(written, "", "a", 1)
     assert sorted(written.rglob("*")) == before
 
 
 BAD: dict[str, tuple[Any, str]] = {
-    "outside": (
-        lambda image: image["datasets"][1].update(path="../an.ome.zarr/0"),
-        r"path: expected that of an array below the group, got .*\.\./an",
-    ),
-    "itself": (
-        lambda image: image["datasets"][1].update(path="."),
-        "path: expected that of an array below the group",
-    ),
-    "twice": (
-        lambda image: image["datasets"].append(image["datasets"][0]),
-        "path: expected each one once",
-    ),
-    "missing": (
-        lambda image: image["datasets"][1].update(path="gone"),
-        "expected the array 'gone', which multiscales lists, got none",
-    ),
+    "outside": (lambda image: image["datasets"][1].update(path="../an.ome.zarr/0"),
+        r"path: expected that of an array below the group, got .*\.\./an"),
+    "itself": (lambda image: image["datasets"][1].update(path="."),
+        "path: expected that of an array below the group"),
+    "twice": (lambda image: image["datasets"].append(image["datasets"][0]),
+        "path: expected each one once"),
+    "missing": (lambda image: image["datasets"][1].update(path="gone"),
+        "expected the array 'gone', which multiscales lists, got none"),
     "axes": (lambda image: image["axes"].pop(), "axes: expected a list of 3 axes"),
     "scale": (
         lambda image: image["datasets"][0]["coordinateTransformations"][0].update(scale=[1, 2]),
-        "scale: expected 3 numbers",
-    ),
+        "scale: expected 3 numbers"),
     "affine": (
         lambda image: image["datasets"][0].update(coordinateTransformations=[{"type": "affine"}]),
-        "expected scales and translations, got affine",
-    ),
-}
+        "expected scales and translations, got affine"),
+}  # fmt: skip
 
 
 @pytest.mark.each_of(3)

@@ -19,6 +19,7 @@ import n5zarr
 from n5zarr.errors import N5UnrepresentableError, N5Warning
 from tests.contract import test_ome_06
 from tests.contract.viewers import validate_ome
+from tests.ome_zarr.documents import metadata
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -79,19 +80,16 @@ def write(path: Path, version: str, **options: Any) -> zarr.Group:
         options = {"chunks": (1, 3, 5, 5)} | options
         root.create_array(name, data=level, attributes={"of": name}, **options, **names)
     image = image_of(version, "cells", SCALES, OFFSETS)
-    root.attrs.put(
-        {"own": [1, {"a": None}]} | stated(version, {"multiscales": [image], "omero": OMERO})
-    )
+    own = stated(version, {"multiscales": [image], "omero": OMERO})
+    root.attrs.put({"own": [1, {"a": None}]} | own)
     root.create_group("labels").attrs.put(stated(version, {"labels": ["nuclei"]}))
     nuclei = root.create_group("labels/nuclei")
     names = {"dimension_names": list("zyx")} if zarr_format == 3 else {}
     seeds = elements(*SHAPE[1:], dtype="u4")
     nuclei.create_array("0", data=seeds, **names)
     nuclei.create_array("1", data=seeds[..., ::2, ::2], **names)
-    colors = {
-        "colors": [{"label-value": 1, "rgba": [255, 0, 0, 255]}],
-        "source": {"image": "../../"},
-    }
+    red = [{"label-value": 1, "rgba": [255, 0, 0, 255]}]
+    colors = {"colors": red, "source": {"image": "../../"}}
     image = image_of(version, "nuclei", [each[1:] for each in SCALES], [0, 0, 0], AXES[1:])
     nuclei.attrs.put(stated(version, {"multiscales": [image], "image-label": colors}))
     root.create_array("tables/points", data=elements(17, 3, dtype="f8"))
@@ -110,17 +108,6 @@ def check(path: Path, version: str) -> None:
 
 def convert(source: Path, out: Path, version: Any, **options: Any) -> n5zarr.Conversion:
     return n5zarr.convert(source, out, ome=True, ome_version=version, **options)
-
-
-def metadata(path: Path) -> dict[str, Any]:
-    """Return the metadata of a group of 0.4 or 0.5, without versions."""
-    found: Any = zarr.open_group(path, mode="r").attrs.asdict()
-    found = found.get("ome", found)
-    return {
-        key: {k: v for k, v in part.items() if k != "version"} if isinstance(part, dict) else part
-        for key, part in found.items()
-        if key != "version"
-    }
 
 
 @pytest.mark.each_of(4)
@@ -320,9 +307,8 @@ def test_what_is_no_image_is_refused(tmp_path: Path) -> None:
     image: Any = root.attrs["multiscales"]
     image[0]["datasets"][0]["coordinateTransformations"] = [{"type": "affine", "affine": []}]
     root.attrs["multiscales"] = image
-    with pytest.raises(
-        N5UnrepresentableError, match="expected scales and translations, got affine"
-    ):
+    said = "expected scales and translations, got affine"
+    with pytest.raises(N5UnrepresentableError, match=said):
         convert(source, tmp_path / "out.zarr", "0.5")
     assert not (tmp_path / "out.zarr").exists()
 

@@ -11,26 +11,11 @@ import zarr
 
 import n5zarr
 from n5zarr.errors import N5UnrepresentableError, N5Warning
-from n5zarr.images.find import find_images
-from tests.contract.test_ome_06 import JAVA, SCHEMAS, check, convert, groups
+from tests.contract.test_ome_06 import SCHEMAS, check, convert, groups
 from tests.ome_zarr.test_pyramid import mean
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-
-@pytest.mark.parametrize("source", [n5zarr.sample_path(), str(JAVA)], ids=["sample", "java"])
-def test_images_are_shown_like_their_n5(tmp_path: Path, source: str) -> None:
-    out = tmp_path / "out.zarr"
-    convert(source, out)
-    images = find_images(source)
-    assert [image.path for image in find_images(out)] == [image.path for image in images]
-    for image, other in zip(images, find_images(out), strict=True):
-        assert (image.axes, image.channels) == (other.axes, other.channels)
-        for a, b in zip(image.levels, other.levels, strict=True):
-            assert (a.scale, a.translation) == (b.scale, b.translation)
-            np.testing.assert_array_equal(a.values[:], b.values[:])  # type: ignore[index]
-    assert n5zarr.validate(out, deep=True).findings == ()
 
 
 def test_a_pyramid_is_valid(tmp_path: Path) -> None:

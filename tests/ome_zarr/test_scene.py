@@ -169,9 +169,8 @@ def tile(
     image: dict[str, Any] = {"axes": AXES, "datasets": [level]}
     if version >= "0.6":
         ends = {"input": {"path": "s0"}, "output": {"name": "physical"}}
-        level["coordinateTransformations"] = [
-            {"type": "sequence", "transformations": placed, **ends}
-        ]
+        sequence = {"type": "sequence", "transformations": placed, **ends}
+        level["coordinateTransformations"] = [sequence]
         own = [{"name": "physical", "axes": metadata.get("axes", AXES)}, *systems]
         image = {"coordinateSystems": own, "datasets": [level]}
         image |= {"coordinateTransformations": [*steps]} if steps else {}
@@ -279,14 +278,10 @@ BAD: dict[str, tuple[list[Any], str]] = {
     "three axes": ([move("a:physical", "world", 1, 2, 3)], "translation"),
     "in an array": ([step("affine", "a:physical", "world", path="affine")], "affine"),
     "axes": ([step("mapAxis", "a:physical", "world", mapAxis=[1, 0])], "mapAxis"),
-    "sequence": (
-        [step("sequence", "a:physical", "world", transformations=[{"type": "rotation"}])],
-        "sequence",
-    ),
-    "chain": (
-        [move("a:physical", "stage", 1, 2), step("rotation", "stage", "world", rotation=[])],
-        "translation",
-    ),
+    "sequence": ([step("sequence", "a:physical", "world", transformations=[{"type": "rotation"}])],
+        "sequence"),
+    "chain": ([move("a:physical", "stage", 1, 2), step("rotation", "stage", "world", rotation=[])],
+        "translation"),
     "unknown system": ([move("a:none", "world", 1, 2)], "translation"),
 }  # fmt: skip
 
@@ -329,10 +324,8 @@ def test_axes_and_versions_that_differ_are_told(tmp_path: Path) -> None:
 
 
 def test_a_plain_attribute_is_no_scene(tmp_path: Path) -> None:
-    steps = [move("a:physical", "world", 1, 1)]
-    group = zarr.open_group(
-        tmp_path / "in.zarr", attributes={"scene": {"coordinateTransformations": steps}}
-    )
+    steps = {"coordinateTransformations": [move("a:physical", "world", 1, 1)]}
+    group = zarr.open_group(tmp_path / "in.zarr", attributes={"scene": steps})
     group.create_array("a", data=np.ones((5, 7), "u1"))
     n5zarr.convert(tmp_path / "in.zarr", tmp_path / "out.n5")
     assert "scene" in (tmp_path / "out.n5/attributes.json").read_text()

@@ -1,8 +1,9 @@
-"""OME-Zarr becomes N5 with the same elements and places."""
+"""OME-Zarr becomes N5 with the same elements and places, or an error says why not."""
 
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from n5zarr.errors import N5UnrepresentableError
 from tests.contract.stored import by_tensorstore
 from tests.contract.test_ome_zarr import VERSIONS, ome_of, placed
 from tests.contract.viewers import Seen, n5_universe, neuroglancer, validate_ome
+from tests.ome_zarr import test_pyramid
 
 AXES = [
     {"name": "c", "type": "channel"},
@@ -116,11 +118,10 @@ def test_what_goes_to_ome_zarr_and_back_is_the_same(tmp_path: Path, version: Any
     out, back, again = tmp_path / "out.zarr", tmp_path / "back.n5", tmp_path / "again.zarr"
     n5zarr.convert(n5zarr.sample_path(), out, ome=True, ome_version=version)
     n5zarr.convert(out, back)
+    sample = Path(n5zarr.sample_path())
     for name in ("em/s0", "em/s2", "labels/s0"):
-        np.testing.assert_array_equal(
-            by_tensorstore(back / name), by_tensorstore(Path(n5zarr.sample_path(), name))
-        )
-    old, new = (n5zarr.geometry(path, "em") for path in (n5zarr.sample_path(), back))
+        np.testing.assert_array_equal(by_tensorstore(back / name), by_tensorstore(sample / name))
+    old, new = (n5zarr.geometry(path, "em") for path in (sample, back))
     assert [(level.scale, level.translation) for level in new.levels] == [
         (level.scale, level.translation) for level in old.levels
     ]
@@ -130,3 +131,40 @@ def test_what_goes_to_ome_zarr_and_back_is_the_same(tmp_path: Path, version: Any
     n5zarr.convert(back, again, ome=True, ome_version=other)  # type: ignore[arg-type]
     validate_ome(again)
     assert ("bioformats2raw.layout" in zarr.open_group(again).attrs) == (other == "0.4")
+
+
+# ------------------------------------------------------------------------ damaged sources
+
+DAMAGES: dict[str, Any] = {
+    "cut": lambda _: "{",
+    "without a member": lambda text: json.dumps(
+        {key: value for key, value in json.loads(text).items() if key != "fill_value"}
+    ),
+    "codec": lambda text: text.replace('"bytes"', '"nope"'),
+}
+
+
+@pytest.fixture
+def image(tmp_path: Path) -> Path:
+    """Write an image of two levels."""
+    test_pyramid.write(tmp_path / "a.zarr", 3)
+    n5zarr.build_pyramid(tmp_path / "a.zarr", levels=1)
+    return tmp_path / "a.zarr"
+
+
+def test_a_damaged_level_is_an_error(image: Path, tmp_path: Path) -> None:
+    document = image / "0" / "zarr.json"
+    before = document.read_text()
+    for damage in DAMAGES.values():
+        document.write_text(damage(before))
+        with pytest.raises(N5UnrepresentableError, match=r"a\.zarr.*: expected"):
+            n5zarr.convert(image, tmp_path / "a.n5")
+        with pytest.raises(N5UnrepresentableError, match="0: expected an array of Zarr"):
+            n5zarr.build_pyramid(image, levels=1, overwrite=True)
+        assert not (tmp_path / "a.n5").exists()
+
+
+def test_a_missing_level_is_told(image: Path, tmp_path: Path) -> None:
+    shutil.rmtree(image / "0")
+    with pytest.warns(n5zarr.N5Warning, match="0: omitted, as multiscales lists it"):
+        n5zarr.convert(image, tmp_path / "a.n5")

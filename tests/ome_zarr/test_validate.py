@@ -62,13 +62,10 @@ BAD: dict[str, tuple[Any, str]] = {
     "fewer axes": (lambda o, i: i["axes"].pop(), "expected 3 numbers, got"),
     "no axes": (lambda o, i: i.pop("axes"), "axes: expected a list of 2 to 5 axes"),
     "two axes of a name": (lambda o, i: i["axes"][1].update(name="x"), "distinct names"),
-    "order of axes": (
-        lambda o, i: i["axes"].insert(3, i["axes"].pop(0)), "expected the order time, channel, sp",
-    ),
-    "one axis of space": (
-        lambda o, i: [axis.update(type="channel") for axis in i["axes"][1:3]],
-        "two or three of the type space",
-    ),
+    "order of axes": (lambda o, i: i["axes"].insert(3, i["axes"].pop(0)),
+        "expected the order time, channel, sp"),
+    "one axis of space": (lambda o, i: [axis.update(type="channel") for axis in i["axes"][1:3]],
+        "two or three of the type space"),
     "no scale": (lambda o, i: steps(i).pop(0), "expected a scale, and perhaps a translation"),
     "no transforms": (lambda o, i: i["datasets"][0].pop("coordinateTransformations"), "expected a"),
     "two scales": (lambda o, i: steps(i).append(steps(i)[0]), "expected a scale, and perhaps a tr"),
@@ -77,8 +74,7 @@ BAD: dict[str, tuple[Any, str]] = {
     "short scale": (lambda o, i: steps(i)[0]["scale"].pop(), "expected 4 numbers"),
     "transform of the image": (
         lambda o, i: i.update(coordinateTransformations=[{"type": "scale", "scale": [1, 2]}]),
-        "expected 4 numbers, got",
-    ),
+        "expected 4 numbers, got"),
     "no images": (lambda o, i: o.update(multiscales=[]), "multiscales: expected a list of images"),
 }  # fmt: skip
 
@@ -106,21 +102,15 @@ MORE: dict[str, tuple[Any, str]] = {
     "in another": (lambda o, i: i["datasets"][1].update(path="0/1"), "that are not in each other"),
     "itself": (lambda o, i: i["datasets"][1].update(path="."), "path: expected that of an array"),
     "scale and shape": (lambda o, i: steps(i)[0]["scale"].__setitem__(3, 64.0), "scale: expected"),
-    "units": (
-        lambda o, i: i["axes"][1].update(units=i["axes"][1].pop("unit", "um")),
-        "axes: expected unit, got units",
-    ),
-    "infinite scale": (
-        lambda o, i: steps(i, 0)[0]["scale"].__setitem__(3, float("inf")),
-        "scales above 0",
-    ),
+    "units": (lambda o, i: i["axes"][1].update(units=i["axes"][1].pop("unit", "um")),
+        "axes: expected unit, got units"),
+    "infinite scale": (lambda o, i: steps(i, 0)[0]["scale"].__setitem__(3, float("inf")),
+        "scales above 0"),
     "colour": (lambda o, i: o["omero"]["channels"][0].update(color="red"), "channel 0: color"),
-    "short colour": (
-        lambda o, i: o["omero"]["channels"][0].update(color="F00"),
-        "channel 0: color",
-    ),
+    "short colour": (lambda o, i: o["omero"]["channels"][0].update(color="F00"),
+        "channel 0: color"),
     "window": (lambda o, i: o["omero"]["channels"][1]["window"].pop("min"), "channel 1: window"),
-}
+}  # fmt: skip
 
 
 @pytest.mark.each_of(3)
@@ -194,7 +184,7 @@ def test_deep_decodes_chunks_that_a_server_does_not_list(path: Path, tmp_path: P
 
 
 @pytest.mark.each_of(2)
-@pytest.mark.parametrize("version", ["0.4", "0.5"])
+@pytest.mark.parametrize("version", ["0.4", "0.5", "0.6"])
 def test_what_conversions_write_has_no_problems(tmp_path: Path, version: Any) -> None:
     for source in (JAVA, n5zarr.sample_path()):
         out = tmp_path / f"{Path(source).name}.zarr"

@@ -134,10 +134,8 @@ def test_hdf5_of_ilastik_keeps_its_axes(tmp_path: Path) -> None:
 def test_resolutions_in_axistags(tmp_path: Path) -> None:
     axistags = tags(("c", 1, 0), ("z", 2, 40), ("y", 2, 4), ("x", 2, 5))
     units = json.dumps({"z": "nm", "y": "nm", "x": "nm"})
-    check(
-        hdf5(tmp_path, axistags=axistags, axis_units=units),
-        "czyx", (None, "nm", "nm", "nm"), (1, 40, 4, 5),
-    )  # fmt: skip
+    source = hdf5(tmp_path, axistags=axistags, axis_units=units)
+    check(source, "czyx", (None, "nm", "nm", "nm"), (1, 40, 4, 5))
 
 
 def test_scales_of_dimensions(tmp_path: Path) -> None:
@@ -175,13 +173,10 @@ def test_element_sizes_of_three_axes_name_them(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "attributes",
     [
-        {"axistags": "{"},
-        {"axistags": tags(("z", 2, 0))},
-        {"element_size_um": (1.5, 0.3)},
-        {"element_size_um": "large"},
-        {"element_size_um": (1.5, 0.0, 0.2)},
+        {"axistags": "{"}, {"axistags": tags(("z", 2, 0))}, {"element_size_um": (1.5, 0.3)},
+        {"element_size_um": "large"}, {"element_size_um": (1.5, 0.0, 0.2)},
     ],
-)
+)  # fmt: skip
 def test_attributes_that_do_not_fit_are_copied_as_they_are(
     tmp_path: Path, attributes: dict[str, Any]
 ) -> None:

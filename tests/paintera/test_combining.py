@@ -41,13 +41,10 @@ def test_axes_are_reversed() -> None:
 @pytest.mark.parametrize(
     ("shape", "factors"),
     [
-        ((4, 6, 8), (2, 2, 2)),
-        ((5, 7, 11), (2, 3, 2)),
-        ((3, 5, 7), (1, 2, 4)),
-        ((2, 2, 2), (5, 7, 3)),
-        ((13,), (4,)),
+        ((4, 6, 8), (2, 2, 2)), ((5, 7, 11), (2, 3, 2)), ((3, 5, 7), (1, 2, 4)),
+        ((2, 2, 2), (5, 7, 3)), ((13,), (4,)),
     ],
-)
+)  # fmt: skip
 def test_downsampling_sums_the_counts_of_each_cell(
     shape: tuple[int, ...], factors: tuple[int, ...], limit: int
 ) -> None:

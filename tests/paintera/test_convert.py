@@ -17,6 +17,7 @@ import n5zarr
 from n5zarr.errors import N5Error, N5UnrepresentableError, N5Warning
 from tests.command import printed
 from tests.multisets import random_voxels, voxels_of
+from tests.unit.codecs.test_multisets import made
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -45,14 +46,10 @@ def source(tmp_path: Path) -> Path:
 def check(where: Path, labels: np.ndarray) -> None:
     """Check a label source, whose voxels hold one label each."""
     top, data, s0 = map(attributes_of, (where, where / "data", where / "data/s0"))
-    largest = int(labels.max())
+    assert [each["maxId"] for each in (top, data, s0)] == [int(labels.max())] * 3
     assert top["painteraData"] == {"type": "label"}
-    assert data["multiScale"] is True
-    assert data["isLabelMultiset"] is True
-    assert [top["maxId"], data["maxId"], s0["maxId"]] == [largest] * 3
-    assert s0["dataType"] == "uint8"
-    assert s0["isLabelMultiset"] is True
-    assert s0["dimensions"] == [11, 7, 5]
+    assert data["multiScale"] is data["isLabelMultiset"] is s0["isLabelMultiset"] is True
+    assert (s0["dataType"], s0["dimensions"]) == ("uint8", [11, 7, 5])
     multisets = n5zarr.read_label_multisets(where / "data/s0")
     expected = {p: {int(labels[p]): 1} for p in np.ndindex(labels.shape)}
     assert voxels_of(multisets) == expected
@@ -66,8 +63,7 @@ def test_a_container_gets_a_label_source(source: Path, tmp_path: Path) -> None:
     }
     check(tmp_path / "x.n5/volumes/neurons", LABELS)
     data = attributes_of(tmp_path / "x.n5/volumes/neurons/data")
-    assert data["resolution"] == [4.0, 5.0, 40.0]
-    assert data["offset"] == [1.0, 2.0, 3.0]
+    assert (data["resolution"], data["offset"]) == ([4.0, 5.0, 40.0], [1.0, 2.0, 3.0])
     assert attributes_of(tmp_path / "x.n5/volumes")["made by"] == "hand"
     found = n5zarr.geometry(tmp_path / "x.n5/volumes/neurons/data/s0")
     assert (found.scale, found.translation) == ((40, 5, 4), (3, 2, 1))
@@ -81,10 +77,7 @@ def test_an_array_of_zarr_becomes_a_label_source(tmp_path: Path) -> None:
     labels = (LABELS % 251).astype("u1")
     zarr.create_array(tmp_path / "x.zarr", name="labels", data=labels, chunks=(3, 4, 5))
     n5zarr.convert(
-        tmp_path / "x.zarr" / "labels",
-        tmp_path / "x.n5" / "neurons",
-        paintera_labels="*",
-        chunks=(2, 4, 4),
+        tmp_path / "x.zarr/labels", tmp_path / "x.n5/neurons", paintera_labels="*", chunks=(2, 4, 4)
     )
     check(tmp_path / "x.n5/neurons", labels)
 
@@ -105,8 +98,8 @@ def test_the_finest_level_of_a_pyramid_becomes_the_label_source(
 def test_the_label_source_has_the_name_of_the_group(tmp_path: Path, group: str) -> None:
     n5zarr.create_array(tmp_path / "y.n5", path=f"{group}/s0", data=LABELS)
     n5zarr.convert(tmp_path / "y.n5", tmp_path / "x.n5", paintera_labels="*")
-    made = {"metadata": "metadata", "data": "", "a/data": "a", "data/data": "data"}
-    check(tmp_path / "x.n5" / made.get(group, group), LABELS)
+    names = {"metadata": "metadata", "data": "", "a/data": "a", "data/data": "data"}
+    check(tmp_path / "x.n5" / names.get(group, group), LABELS)
 
 
 def test_the_command_has_the_option(source: Path, tmp_path: Path) -> None:
@@ -116,16 +109,19 @@ def test_the_command_has_the_option(source: Path, tmp_path: Path) -> None:
 
 def test_a_finished_conversion_is_resumed(source: Path, tmp_path: Path) -> None:
     n5zarr.convert(source, tmp_path / "x.n5", paintera_labels="volumes/neurons")
-    again = n5zarr.convert(
-        source, tmp_path / "x.n5", paintera_labels="volumes/neurons", resume=True
-    )
-    assert again.verified
+    options: Any = {"paintera_labels": "volumes/neurons", "resume": True}
+    assert n5zarr.convert(source, tmp_path / "x.n5", **options).verified
+
+
+def write_two_labels(where: Path) -> None:
+    """Write voxels that hold label 9 more often than 7."""
+    n5zarr.create_array(where, shape=(2, 3), chunks=(2, 3), label_multiset=True, axes="yx")
+    two = n5zarr.LabelMultisets([[0, 0, 0]] * 2, [0, 2], [7, 9], [3, 5])
+    n5zarr.write_label_multisets(where, two)
 
 
 def test_multisets_stay_multisets(tmp_path: Path) -> None:
-    n5zarr.create_array(tmp_path / "y.n5/a", shape=(2, 3), chunks=(2, 3), label_multiset=True)
-    two = n5zarr.LabelMultisets([[0, 0, 0]] * 2, [0, 2], [7, 9], [3, 5])
-    n5zarr.write_label_multisets(tmp_path / "y.n5/a", two)
+    write_two_labels(tmp_path / "y.n5/a")
     n5zarr.convert(tmp_path / "y.n5", tmp_path / "x.n5", paintera_labels="a")
     assert n5zarr.read_label_multisets(tmp_path / "x.n5/a/data/s0")[1, 2] == {7: 3, 9: 5}
     assert attributes_of(tmp_path / "x.n5/a")["maxId"] == 9
@@ -167,15 +163,8 @@ def test_no_array_takes_the_place_of_another(
 
 def test_other_blocks_keep_all_labels(tmp_path: Path) -> None:
     where, voxels = tmp_path / "y.n5/a", random_voxels(np.random.default_rng(3), (5, 7, 11))
-    each = [voxels[p] for p in sorted(voxels)]
-    multisets = n5zarr.LabelMultisets.from_csr(
-        np.cumsum([0, *map(len, each)]),
-        np.array([label for one in each for label in one], "u8"),
-        [count for one in each for count in one.values()],
-        (5, 7, 11),
-    )
     n5zarr.create_array(where, shape=(5, 7, 11), chunks=(2, 3, 4), label_multiset=True)
-    n5zarr.write_label_multisets(where, multisets)
+    n5zarr.write_label_multisets(where, made(voxels, (5, 7, 11)))
     n5zarr.convert(where, tmp_path / "x.n5/a", chunks=(3, 2, 5), verify=True)
     assert voxels_of(n5zarr.read_label_multisets(tmp_path / "x.n5/a")) == voxels
     n5zarr.convert(where, tmp_path / "x.n5/a", chunks=(3, 2, 5), resume=True)
@@ -191,9 +180,7 @@ def test_other_blocks_keep_all_labels(tmp_path: Path) -> None:
 @pytest.mark.parametrize("options", [{}, {"to": "zarr2"}, {"ome": True}, {"coords": True}], ids=str)
 def test_zarr_gets_the_most_frequent_labels(tmp_path: Path, options: dict[str, Any]) -> None:
     where = tmp_path / "y.n5"
-    n5zarr.create_array(where / "a", shape=(2, 3), chunks=(2, 3), label_multiset=True, axes="yx")
-    two = n5zarr.LabelMultisets([[0, 0, 0]] * 2, [0, 2], [7, 9], [3, 5])
-    n5zarr.write_label_multisets(where / "a", two)
+    write_two_labels(where / "a")
     with pytest.warns(N5Warning, match=r"/a: Zarr gets the most frequent label of each voxel; a"):
         n5zarr.convert(where, tmp_path / "x.zarr", verify=True, **options)
     members: Any = zarr.open_group(tmp_path / "x.zarr", mode="r").members(None)
@@ -202,7 +189,7 @@ def test_zarr_gets_the_most_frequent_labels(tmp_path: Path, options: dict[str, A
 
 
 def test_the_command_says_that_zarr_gets_the_most_frequent_labels(tmp_path: Path) -> None:
-    n5zarr.create_array(tmp_path / "y.n5/a", shape=(2, 3), chunks=(2, 3), label_multiset=True)
+    write_two_labels(tmp_path / "y.n5/a")
     said = printed("convert", tmp_path / "y.n5", tmp_path / "x.zarr")
     assert "Zarr gets the most frequent label" in " ".join(said.split())
     assert "most frequent" not in printed("convert", tmp_path / "y.n5", tmp_path / "x.n5")

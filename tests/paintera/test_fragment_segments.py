@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 FRAGMENTS = [3, 2**64 - 2, 5, 11, 0]
 SEGMENTS = [5, 7, 5, 2**63, 0]
+COLUMNS = [("fragment", "u8"), ("segment", "u8")]
 
 
 def written_by_java(where: Path, fragments: list[int], segments: list[int]) -> None:
@@ -35,11 +36,9 @@ def written_by_java(where: Path, fragments: list[int], segments: list[int]) -> N
             bytes.fromhex("0000 0002") + n.to_bytes(4) + (1).to_bytes(4) + gzip.compress(elements)
         )
     document = {
-        "dimensions": [n, 2],
-        "blockSize": [max(n, 1), 1],
-        "dataType": "uint64",
+        "dimensions": [n, 2], "blockSize": [max(n, 1), 1], "dataType": "uint64",
         "compression": {"type": "gzip", "useZlib": False, "level": 6},
-    }
+    }  # fmt: skip
     (where / "fragment-segment-assignment/attributes.json").write_text(json.dumps(document))
     (where / "attributes.json").write_text(json.dumps({"painteraData": {"type": "label"}}))
 
@@ -63,14 +62,11 @@ def test_assignments_are_written_as_paintera_does(tmp_path: Path, n: int) -> Non
     written_by_java(tmp_path / "java.n5", FRAGMENTS[:n], SEGMENTS[:n])
     fragments, segments = (np.array(v[:n], "u8") for v in (FRAGMENTS, SEGMENTS))
     n5zarr.write_fragment_segments(tmp_path / "x.n5", fragments, segments, "neurons")
-    ours, theirs = (
-        root / "fragment-segment-assignment"
-        for root in (tmp_path / "x.n5/neurons", tmp_path / "java.n5")
-    )
-    read = [json.loads((p / "attributes.json").read_text()) for p in (ours, theirs)]
+    both = [tmp_path / root / "fragment-segment-assignment" for root in ("x.n5/neurons", "java.n5")]
+    read = [json.loads((p / "attributes.json").read_text()) for p in both]
     assert read[0] == read[1]
     for row in range(2 if n else 0):
-        blocks = [(p / "0" / str(row)).read_bytes() for p in (ours, theirs)]
+        blocks = [(p / "0" / str(row)).read_bytes() for p in both]
         assert blocks[0][:12] == blocks[1][:12]
         assert gzip.decompress(blocks[0][12:]) == gzip.decompress(blocks[1][12:])
     assert len(n5zarr.read_fragment_segments(tmp_path / "x.n5", "neurons")) == n
@@ -86,14 +82,11 @@ def test_tables_are_written_again(tmp_path: Path, axis_order: Any) -> None:
         n5zarr.write_fragment_segments(store, table[:2])
     assert len(n5zarr.read_fragment_segments(tmp_path / "x.n5")) == 5
     n5zarr.write_fragment_segments(store, table[1:3], overwrite=True)
-    again = n5zarr.read_fragment_segments(tmp_path / "x.n5")
-    assert again.tolist() == table[1:3].tolist()
+    assert n5zarr.read_fragment_segments(tmp_path / "x.n5").tolist() == table[1:3].tolist()
 
 
 def test_segments_replace_fragments() -> None:
-    table = np.array(
-        [*zip(FRAGMENTS, SEGMENTS, strict=True)], [("fragment", "u8"), ("segment", "u8")]
-    )
+    table = np.array([*zip(FRAGMENTS, SEGMENTS, strict=True)], COLUMNS)
     labels = np.random.default_rng(2).choice(np.array([*FRAGMENTS, 4, 12, 2**40], "u8"), (3, 5, 7))
     known = dict(zip(FRAGMENTS, SEGMENTS, strict=True))
     expected = [known.get(label, label) for label in labels.ravel().tolist()]
@@ -138,7 +131,7 @@ def test_assignments_that_do_not_fit_are_an_error(
 
 
 def test_other_labels_and_tables_are_an_error() -> None:
-    table = np.zeros(1, [("fragment", "u8"), ("segment", "u8")])
+    table = np.zeros(1, COLUMNS)
     with pytest.raises(N5UnrepresentableError, match="labels: expected integers, got float64"):
         n5zarr.segments_of([1.5], table)
     with pytest.raises(N5UnrepresentableError, match="table: expected one of read_fragment"):

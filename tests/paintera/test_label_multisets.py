@@ -7,7 +7,7 @@ import itertools
 import json
 import shutil
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,10 +16,9 @@ from zarr.storage import MemoryStore
 
 import n5zarr
 from n5zarr.errors import N5BlockError, N5UnrepresentableError, N5UnsupportedError
+from tests.contract.stored import contents
 from tests.multisets import Voxels, parsed, random_voxels, voxels_of
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
+from tests.unit.codecs.test_multisets import made
 
 DATA = Path(__file__).parents[1] / "data"
 JAVA = DATA / "java" / "labels.n5"
@@ -41,10 +40,6 @@ def java_voxels() -> Voxels:
     return voxels
 
 
-def files_of(root: Path) -> dict[str, bytes]:
-    return {str(p.relative_to(root)): p.read_bytes() for p in root.rglob("*") if p.is_file()}
-
-
 @pytest.fixture
 def java(tmp_path: Path) -> Path:
     return Path(shutil.copytree(JAVA, tmp_path / "labels.n5"))
@@ -54,23 +49,15 @@ def filled(where: Path) -> Voxels:
     """Create a dataset of random multisets, some blocks missing; return its voxels."""
     n5zarr.create_array(where, shape=SHAPE, chunks=CHUNKS, label_multiset=True, compression="raw")
     voxels = random_voxels(np.random.default_rng(3), SHAPE)
-    each = [voxels[p] for p in sorted(voxels)]
-    offsets = np.cumsum([0, *map(len, each)])
-    labels = np.array([label for one in each for label in one], "u8")
-    counts = [count for one in each for count in one.values()]
-    n5zarr.write_label_multisets(
-        where, n5zarr.LabelMultisets.from_csr(offsets, labels, counts, SHAPE)
-    )
+    n5zarr.write_label_multisets(where, made(voxels, SHAPE))
     return voxels
 
 
 def test_multisets_of_java_are_read() -> None:
     multisets = n5zarr.read_label_multisets(JAVA, "labels/s0")
     assert voxels_of(multisets) == java_voxels()
-    assert (
-        multisets.argmax().tolist()
-        == np.asarray(n5zarr.open_array(JAVA, path="labels/s0")[...]).tolist()
-    )
+    labels = np.asarray(n5zarr.open_array(JAVA, path="labels/s0")[...])
+    assert multisets.argmax().tolist() == labels.tolist()
     old = n5zarr.read_label_multisets(JAVA / "old-argmax")
     assert {str(entries) for entries in voxels_of(old).values()} == {"{7: 1}"}
 
@@ -88,17 +75,10 @@ def test_multisets_of_paintera_are_read() -> None:
 @pytest.mark.parametrize(
     "box",
     [
-        (0, slice(1, 3), slice(None)),
-        (slice(0, 2), 2, slice(1, 4)),
-        (Ellipsis, 3),
-        (slice(-1, None), slice(None), slice(2, 3)),
-        1,
-        (1, 2, 3),
-        slice(2, 2),
-        (1, slice(3, 1), slice(1, 3)),
-        (slice(5, 9), 0),
+        np.s_[0, 1:3, :], np.s_[0:2, 2, 1:4], np.s_[..., 3], np.s_[-1:, :, 2:3], 1, (1, 2, 3),
+        np.s_[2:2], np.s_[1, 3:1, 1:3], np.s_[5:9, 0],
     ],
-)
+)  # fmt: skip
 def test_a_box_is_selected_like_one_of_the_array(box: Any) -> None:
     numbers = np.arange(24).reshape(2, 3, 4)
     positions = list(np.ndindex(2, 3, 4))
@@ -110,7 +90,7 @@ def test_a_box_is_selected_like_one_of_the_array(box: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    "box", [slice(0, 0), slice(2, 1), (0, slice(9, 20)), (..., slice(3, 3)), (slice(1, 1), 1, 2)]
+    "box", [np.s_[0:0], np.s_[2:1], np.s_[0, 9:20], np.s_[..., 3:3], np.s_[1:1, 1, 2]]
 )
 def test_an_empty_box_is_selected_like_one_of_the_array(box: Any) -> None:
     wanted = np.zeros((2, 3, 4))[box]
@@ -140,49 +120,40 @@ def test_missing_blocks_are_background(java: Path) -> None:
 
 @pytest.mark.parametrize("opened", ["n5zarr", "zarr", "zarr-v2", "f"])
 def test_labels_that_are_read_and_written_again_change_nothing(java: Path, opened: str) -> None:
-    stores: dict[str, Callable[[], Any]] = {
-        "n5zarr": lambda: n5zarr.open_array(java, "r+", path="labels/s0"),
-        "zarr": lambda: zarr.open_array(n5zarr.N5Store(java), path="labels/s0", mode="r+"),
-        "zarr-v2": lambda: zarr.open_array(
-            n5zarr.N5Store(java, zarr_format=2), path="labels/s0", mode="r+"
-        ),
-        "f": lambda: zarr.open_array(
-            n5zarr.N5Store(java, axis_order="F"), path="labels/s0", mode="r+"
-        ),
-    }
-    before, array = files_of(java), stores[opened]()
+    options: Any = {"zarr": {}, "zarr-v2": {"zarr_format": 2}, "f": {"axis_order": "F"}}
+    if opened == "n5zarr":
+        array: Any = n5zarr.open_array(java, "r+", path="labels/s0")
+    else:
+        store = n5zarr.N5Store(java, **options[opened])
+        array = zarr.open_array(store, path="labels/s0", mode="r+")
+    before = contents(java)
     array[...] = array[...]
     array[0, 1:, 1] = array[0, 1:, 1]
-    assert files_of(java) == before
+    assert contents(java) == before
     array[(1, 2, 3) if opened != "f" else (3, 2, 1)] = 2**64 - 1
     expected = java_voxels() | {(1, 2, 3): {2**64 - 1: 1}}
     assert voxels_of(n5zarr.read_label_multisets(java, "labels/s0")) == expected
 
 
-@pytest.mark.parametrize("pipeline", ["own", "zarr"])
+PIPELINES = pytest.mark.parametrize(
+    "pipeline", ["n5zarr.arrays.pipeline.N5", "zarr.core.codec_pipeline.Batched"]
+)
+
+
+@PIPELINES
 def test_a_part_of_a_block_keeps_the_other_voxels(tmp_path: Path, pipeline: str) -> None:
     where = tmp_path / "x.n5" / "labels"
     voxels = filled(where)
-    name = {"own": "n5zarr.arrays.pipeline.N5CodecPipeline"}.get(
-        pipeline, "zarr.core.codec_pipeline.BatchedCodecPipeline"
-    )
-    with zarr.config.set({"codec_pipeline.path": name}):
+    with zarr.config.set({"codec_pipeline.path": f"{pipeline}CodecPipeline"}):
         array = zarr.open_array(n5zarr.N5Store(where.parent), path="labels", mode="r+")
         array[1:4, 2:6, 3:9] = 12
     assert array[2, 3, 4] == 12
-    kept = {
-        p: entries
-        for p, entries in voxels.items()
-        if not (1 <= p[0] < 4 and 2 <= p[1] < 6 and 3 <= p[2] < 9)
-    }
-    found = voxels_of(n5zarr.read_label_multisets(where))
-    assert {p: found[p] for p in kept} == kept
-    assert {str(found[p]) for p in found.keys() - kept.keys()} == {"{12: 1}"}
+    changed = itertools.product(range(1, 4), range(2, 6), range(3, 9))
+    expected = voxels | {p: {12: 1} for p in changed}
+    assert voxels_of(n5zarr.read_label_multisets(where)) == expected
 
 
-@pytest.mark.parametrize(
-    "pipeline", ["n5zarr.arrays.pipeline.N5", "zarr.core.codec_pipeline.Batched"]
-)
+@PIPELINES
 def test_minorities_survive_background_of_the_whole_block(tmp_path: Path, pipeline: str) -> None:
     where = tmp_path / "x.n5"
     with zarr.config.set({"codec_pipeline.path": f"{pipeline}CodecPipeline"}):
@@ -237,13 +208,7 @@ def test_multisets_are_written_at_a_place(tmp_path: Path) -> None:
     where = tmp_path / "x.n5" / "labels"
     voxels = filled(where)
     others = random_voxels(np.random.default_rng(8), (3, 4, 5))
-    each = [others[p] for p in sorted(others)]
-    multisets = n5zarr.LabelMultisets.from_csr(
-        np.cumsum([0, *map(len, each)]),
-        np.array([label for one in each for label in one], "u8"),
-        [count for one in each for count in one.values()],
-        (3, 4, 5),
-    )
+    multisets = made(others, (3, 4, 5))
     n5zarr.write_label_multisets(tmp_path / "x.n5", multisets, "labels", (2, 1, 5))
     moved = {(z + 2, y + 1, x + 5): entries for (z, y, x), entries in others.items()}
     assert voxels_of(n5zarr.read_label_multisets(where)) == voxels | moved
@@ -266,7 +231,7 @@ def test_a_block_costs_the_same_in_any_box(tmp_path: Path, monkeypatch: pytest.M
 
 
 def test_boxes_outside_are_an_error_and_nothing_is_written(java: Path) -> None:
-    before = files_of(java)
+    before = contents(java)
     one = n5zarr.LabelMultisets.of([[[7]]])
     for start in [(2, 0, 0), (-1, 0, 0), (0, 0)]:
         with pytest.raises(N5UnrepresentableError, match="start: expected a box inside"):
@@ -274,7 +239,7 @@ def test_boxes_outside_are_an_error_and_nothing_is_written(java: Path) -> None:
     for box in [(0, 0, 4), (slice(2, 2, -1),), (slice(None, None, 2),), (0, 0, 0, 0)]:
         with pytest.raises(N5UnrepresentableError, match="box: expected integers and slices"):
             n5zarr.read_label_multisets(java, "labels/s0", box)
-    assert files_of(java) == before
+    assert contents(java) == before
 
 
 def test_other_nodes_are_an_error(java: Path) -> None:
@@ -330,11 +295,11 @@ def test_label_multisets_hold_only_labels(
 
 
 def test_label_multisets_are_not_resized(java: Path) -> None:
-    before = files_of(java)
+    before = contents(java)
     array = n5zarr.open_array(java, "r+", path="labels/s0")
     with pytest.raises(N5UnsupportedError, match="got label multisets"):
         array.resize((4, 5, 6))
-    assert files_of(java) == before
+    assert contents(java) == before
 
 
 @pytest.mark.parametrize("options", [{"axis_order": "F"}, {"zarr_format": 2}, {"codecs": "n5"}])

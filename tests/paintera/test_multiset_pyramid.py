@@ -8,7 +8,6 @@ LabelMultisetTypeDownscaler of imglib2-label-multisets 0.15.1; the rule is writt
 from __future__ import annotations
 
 import itertools
-import json
 import shutil
 from pathlib import Path
 from typing import Any
@@ -19,29 +18,19 @@ import pytest
 import n5zarr
 from n5zarr.errors import N5Error, N5UnrepresentableError, N5UnsupportedError
 from tests.multisets import Voxels, downscaled, random_voxels, voxels_of
+from tests.paintera.test_convert import attributes_of
+from tests.unit.codecs.test_multisets import made
 
 ELF = (
     Path(__file__).parents[1] / "data/real/constantinpape+elf/data/label_multiset/test_paintera.n5"
 )
 
 
-def attributes_of(path: Path) -> dict[str, Any]:
-    document: dict[str, Any] = json.loads((path / "attributes.json").read_text())
-    return document
-
-
 def written(where: Path, voxels: Voxels, chunks: tuple[int, ...]) -> None:
     """Write multisets as the level ``s0``."""
     shape = tuple(n + 1 for n in max(voxels))
-    each = [voxels[p] for p in sorted(voxels)]
-    multisets = n5zarr.LabelMultisets.from_csr(
-        np.cumsum([0, *map(len, each)]),
-        np.array([label for one in each for label in one], "u8"),
-        [count for one in each for count in one.values()],
-        shape,
-    )
     n5zarr.create_array(where, shape=shape, chunks=chunks, label_multiset=True)
-    n5zarr.write_label_multisets(where, multisets)
+    n5zarr.write_label_multisets(where, made(voxels, shape))
 
 
 @pytest.mark.parametrize("name", ["range", "uniform"])
@@ -53,8 +42,7 @@ def test_levels_are_those_that_paintera_wrote(tmp_path: Path, name: str) -> None
     n5zarr.create_array(
         root / "s0", data=labels, chunks=(64,) * 3, label_multiset=True, overwrite=True
     )
-    made = n5zarr.build_pyramid(root, levels=1)
-    assert made.method == "multiset"
+    assert n5zarr.build_pyramid(root, levels=1).method == "multiset"
     found = n5zarr.read_label_multisets(root / "s1")
     expected = n5zarr.read_label_multisets(ELF, f"{name}/data/s1")
     assert voxels_of(found) == voxels_of(expected)
@@ -66,9 +54,7 @@ def test_levels_are_those_that_paintera_wrote(tmp_path: Path, name: str) -> None
         assert ours[key] == theirs[key]
     block = (root / "s1/0/0/0").read_bytes()
     assert block[:4] == bytes.fromhex("0001 0003")
-    assert block[4:16] == bytes.fromhex(
-        "00000010 00000010 00000010"
-    )  # theirs: 32, the extent of s0
+    assert block[4:16] == bytes.fromhex("00000010" * 3)  # theirs: 32, the extent of s0
 
 
 @pytest.mark.parametrize("limit", [-1, 2])
@@ -81,24 +67,15 @@ def test_levels_are_those_that_paintera_wrote(tmp_path: Path, name: str) -> None
     ],
 )
 def test_each_level_sums_the_counts_of_the_previous_one(
-    tmp_path: Path,
-    shape: tuple[int, ...],
-    chunks: tuple[int, ...],
-    blocks: tuple[int, ...],
-    memory: int,
-    limit: int,
+    tmp_path: Path, shape: Any, chunks: Any, blocks: Any, memory: int, limit: int
 ) -> None:
     """Also where blocks of levels do not end together, and in parts of blocks."""
     voxels = random_voxels(np.random.default_rng(4), shape)
     written(tmp_path / "x.n5/data/s0", voxels, chunks)
     n5zarr.build_pyramid(
-        tmp_path / "x.n5/data",
-        factors=(2, 2, 3),
-        levels=2,
-        chunks=blocks,
-        max_num_entries=limit,
-        max_memory=memory,
-    )
+        tmp_path / "x.n5/data", factors=(2, 2, 3), levels=2, chunks=blocks,
+        max_num_entries=limit, max_memory=memory,
+    )  # fmt: skip
     for level in ("s1", "s2"):
         voxels = downscaled(voxels, (2, 2, 3), limit)
         where = tmp_path / "x.n5/data" / level
@@ -113,10 +90,8 @@ def test_missing_voxels_count_once_as_background(tmp_path: Path) -> None:
     labels[:2, :2] = 5
     n5zarr.create_array(where / "s0", data=labels, chunks=(2, 2), label_multiset=True)
     n5zarr.build_pyramid(where, factors=(2, 2), levels=2)
-    assert sorted(p.name for p in (where / "s1").rglob("*") if p.is_file()) == [
-        "0",
-        "attributes.json",
-    ]
+    files = sorted(p.name for p in (where / "s1").rglob("*") if p.is_file())
+    assert files == ["0", "attributes.json"]
     level = n5zarr.read_label_multisets(where / "s1")
     assert voxels_of(level) == {(0, 0): {5: 4}} | {
         p: {0: 1 if max(p) > 1 else 4} for p in itertools.product(range(4), range(4)) if any(p)
@@ -127,13 +102,10 @@ def test_missing_voxels_count_once_as_background(tmp_path: Path) -> None:
 def test_the_group_says_what_paintera_looks_for(tmp_path: Path) -> None:
     where = tmp_path / "x.n5/neurons/data"
     n5zarr.create_array(
-        where / "s0",
-        data=np.arange(105).reshape(3, 5, 7),
-        chunks=(2, 2, 2),
-        label_multiset=True,
+        where / "s0", data=np.arange(105).reshape(3, 5, 7), chunks=(2, 2, 2), label_multiset=True,
         attributes={"resolution": [4, 5, 40], "offset": [1, 2, 3]},
-    )
-    made = n5zarr.build_pyramid(where, factors=(1, 2, 2), levels=2, max_num_entries=3)
+    )  # fmt: skip
+    done = n5zarr.build_pyramid(where, factors=(1, 2, 2), levels=2, max_num_entries=3)
     group = attributes_of(where)
     assert group["multiScale"] is True
     assert group["isLabelMultiset"] is True
@@ -141,7 +113,7 @@ def test_the_group_says_what_paintera_looks_for(tmp_path: Path) -> None:
     assert group["resolution"] == [4, 5, 40]
     assert group["offset"] == [1, 2, 3]
     assert attributes_of(where / "s2")["downsamplingFactors"] == [4.0, 4.0, 1.0]
-    assert [level.factors for level in made.levels] == [(1, 2, 2), (1, 4, 4)]
+    assert [level.factors for level in done.levels] == [(1, 2, 2), (1, 4, 4)]
     found = n5zarr.geometry(where).levels
     assert [level.scale for level in found] == [(40, 5, 4), (40, 10, 8), (40, 20, 16)]
     assert n5zarr.validate(tmp_path / "x.n5", deep=True).findings == ()
@@ -177,12 +149,11 @@ def test_an_interrupted_run_keeps_its_blocks(tmp_path: Path) -> None:
     assert voxels_of(n5zarr.read_label_multisets(where / "s1")) == downscaled(voxels, (2, 2, 2))
 
 
-@pytest.mark.parametrize("scheduler", ["threads", "processes"])
-def test_workers_make_the_same_levels(tmp_path: Path, scheduler: str) -> None:
+def test_workers_make_the_same_levels(tmp_path: Path) -> None:
     where = tmp_path / "x.n5/data"
     voxels = random_voxels(np.random.default_rng(6), (5, 7, 11))
     written(where / "s0", voxels, (2, 3, 4))
-    n5zarr.build_pyramid(where, factors=(2, 2, 2), levels=1, scheduler=scheduler, n_workers=2)
+    n5zarr.build_pyramid(where, factors=(2, 2, 2), levels=1, scheduler="threads", n_workers=2)
     assert voxels_of(n5zarr.read_label_multisets(where / "s1")) == downscaled(voxels, (2, 2, 2))
 
 

@@ -39,20 +39,14 @@ _FLAGS = (
 def chromium(folder: Path, width: int = 1300, height: int = 850) -> Iterator[Any]:
     """Start a browser that keeps its files in a folder; always end it."""
     webdriver = pytest.importorskip("selenium.webdriver", reason="uv sync installs it")
-    browser, driver = (
-        next(filter(None, map(shutil.which, _NAMES)), None),
-        shutil.which("chromedriver"),
-    )
+    browser = next(filter(None, map(shutil.which, _NAMES)), None)
+    driver = shutil.which("chromedriver")
     if browser is None or driver is None:
         pytest.skip("no Chromium: apt install chromium chromium-driver")
     options = webdriver.ChromeOptions()
     options.binary_location = browser
-    for flag in (
-        *_FLAGS,
-        f"--window-size={width},{height}",
-        f"--user-data-dir={folder / 'profile'}",
-        f"--disk-cache-dir={folder / 'cache'}",
-    ):
+    folders = f"--user-data-dir={folder / 'profile'}", f"--disk-cache-dir={folder / 'cache'}"
+    for flag in (*_FLAGS, f"--window-size={width},{height}", *folders):
         options.add_argument(flag)
     options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
     environment = {**os.environ, "HOME": str(folder)}

@@ -28,30 +28,21 @@ NAMES = [
 
 def facts(layer: Any) -> dict[str, Any]:
     """Describe a layer: its values, and the corners of its array in the world."""
-    last = [n - 1 for n in layer.level_shapes[0]] if layer.multiscale else [
-        n - 1 for n in layer.data.shape
-    ]  # fmt: skip
+    levels = [*layer.data] if layer.multiscale else [layer.data]
+    last = [n - 1 for n in levels[0].shape]
     corners = [
         np.where(np.unravel_index(i, (2,) * len(last)), last, 0) for i in range(2 ** len(last))
     ]
+    is_image = hasattr(layer, "contrast_limits")
     return {
-        "type": type(layer).__name__,
-        "name": layer.name,
-        "axes": layer.axis_labels,
-        "scale": tuple(layer.scale),
-        "translate": tuple(layer.translate),
+        "type": type(layer).__name__, "name": layer.name, "axes": layer.axis_labels,
+        "scale": tuple(layer.scale), "translate": tuple(layer.translate),
         "units": [str(unit) for unit in layer.units],
         "world": {tuple(map(int, c)): tuple(layer.data_to_world(c)) for c in corners},
-        "affine": layer.affine.linear_matrix,
-        "limits": getattr(layer, "contrast_limits", None),
-        "color": np.asarray(layer.colormap.colors[-1])
-        if hasattr(layer, "contrast_limits")
-        else None,
-        "metadata": layer.metadata,
-        "levels": [
-            np.asarray(level) for level in (layer.data if layer.multiscale else [layer.data])
-        ],
-    }
+        "affine": layer.affine.linear_matrix, "limits": getattr(layer, "contrast_limits", None),
+        "color": np.asarray(layer.colormap.colors[-1]) if is_image else None,
+        "metadata": layer.metadata, "levels": [np.asarray(level) for level in levels],
+    }  # fmt: skip
 
 
 def main(result: str, *locations: str) -> None:

@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-import tensorstore as ts
 from bioio import BioImage
 from bioio_base import test_utilities as suite
 from bioio_base.exceptions import UnsupportedFileFormatError
@@ -18,6 +17,7 @@ import n5zarr
 from n5zarr.errors import N5UnrepresentableError
 from n5zarr.viewing.bioio import Reader
 from tests.contract.bigstitcher import MISSING, SETUPS, TIMEPOINTS, elements, write_project
+from tests.contract.stored import by_tensorstore
 from tests.remote import servers
 from tests.viewing.volumes import write_unit
 
@@ -44,7 +44,7 @@ def document(truth: dict[str, Any]) -> dict[str, Any]:
     ids=lambda given: given["path"] if isinstance(given, dict) else given.__module__,
 )
 def test_each_level_of_each_convention(container: Any, truth: dict[str, Any]) -> None:
-    """Each level of each convention has the shape of its document and the sizes of Java."""
+    """It has the shape of its document and the sizes of Java."""
     scene = truth["path"].removesuffix("/s0").removesuffix("/s1")
     level = int(truth["path"].endswith("/s1"))
     order = "".join(truth["axes"][::-1]).upper()
@@ -57,23 +57,15 @@ def test_each_level_of_each_convention(container: Any, truth: dict[str, Any]) ->
     names = truth.get("labels", {}).get("c")
     if names is None and container is BioImage:
         names = [f"Channel:{scene}:0"]  # the default of BioIO
+    voxel: Any = tuple(expected.values())
     suite.run_image_file_checks(
-        container,
-        METADATA,
-        set_scene=scene,
-        expected_scenes=SCENES,
-        expected_current_scene=scene,
-        expected_shape=tuple(sizes.get(d, 1) for d in order),
-        expected_dtype=np.dtype("u1"),
-        expected_dims_order=order,
-        expected_channel_names=names,
-        expected_physical_pixel_sizes=tuple(expected.values()),  # type: ignore[arg-type]
-        expected_metadata_type=dict,
-        set_resolution_level=level,
-        expected_current_resolution_level=level,
-        expected_resolution_levels=tuple(range(max(level + 1, N_LEVELS[scene]))),
-        reader_kwargs={},
-    )
+        container, METADATA, set_scene=scene, expected_scenes=SCENES, expected_current_scene=scene,
+        expected_shape=tuple(sizes.get(d, 1) for d in order), expected_dtype=np.dtype("u1"),
+        expected_dims_order=order, expected_channel_names=names,
+        expected_physical_pixel_sizes=voxel, expected_metadata_type=dict,
+        set_resolution_level=level, expected_current_resolution_level=level,
+        expected_resolution_levels=tuple(range(max(level + 1, N_LEVELS[scene]))), reader_kwargs={},
+    )  # fmt: skip
 
 
 def of_setup(project: Path, number: int) -> np.ndarray[Any, Any]:
@@ -89,29 +81,20 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_views_of_a_project_are_scenes_with_times(project: Path) -> None:
     for first, second in (("left_green", "right_red"), (0, 3)):
         suite.run_multi_scene_image_read_checks(
-            BioImage,
-            project,
-            first_scene_id=first,
-            first_scene_shape=(4, 1, 3, 5, 7),
+            BioImage, project, allow_same_scene_data=False, reader_kwargs={},
+            first_scene_id=first, first_scene_shape=(4, 1, 3, 5, 7),
             first_scene_dtype=np.dtype("u2"),
-            second_scene_id=second,
-            second_scene_shape=(4, 1, 2, 5, 11),
+            second_scene_id=second, second_scene_shape=(4, 1, 2, 5, 11),
             second_scene_dtype=np.dtype("u2"),
-            allow_same_scene_data=False,
-            reader_kwargs={},
-        )
+        )  # fmt: skip
     image = BioImage(project)
     for number, setup in SETUPS.items():
         if number != 7:
             image.set_scene(setup.name.replace(" ", "_"))
             np.testing.assert_array_equal(image.get_image_data("TZYX"), of_setup(project, number))
             assert image.metadata["bdv"]["setup"] == number
-            x = setup.voxel_size[0]
-            np.testing.assert_allclose(
-                image.xarray_dask_data["X"],
-                setup.moved[0] * 0.2 + x * np.arange(setup.shape[2]),
-                atol=1e-12,
-            )
+            x = setup.moved[0] * 0.2 + setup.voxel_size[0] * np.arange(setup.shape[2])
+            np.testing.assert_allclose(image.xarray_dask_data["X"], x, atol=1e-12)
     assert image.time_interval is None
 
 
@@ -127,8 +110,7 @@ def test_scenes_without_names_are_taken_by_number(project: Path) -> None:
 def test_values_are_those_of_tensorstore() -> None:
     image = BioImage(METADATA)
     for path in ("cosem/s0", "cosem/s1", "imagej", "neuroglancer/channels"):
-        spec = {"driver": "n5", "kvstore": f"file://{METADATA}/{path}/"}
-        expected = ts.open(spec, read=True).result().read().result().T
+        expected = by_tensorstore(METADATA / path)
         image.set_scene(path.removesuffix("/s0").removesuffix("/s1"))
         image.set_resolution_level(int(path.endswith("/s1")))
         delayed = image.get_image_dask_data(image.reader.dims.order)
@@ -204,7 +186,7 @@ def test_lists_of_positions_select_along_their_axes(
     axes = [axis for axis, letter in enumerate("TZCYX") if letter not in order]
     expected = expected.squeeze(tuple(axes))
     kept = [letter for letter in "TZCYX" if letter in order]
-    expected = expected.transpose([kept.index(letter) for letter in order])
+    expected = expected.transpose([*map(kept.index, order)])
     image = BioImage(timed)
     if is_loaded:
         assert image.reader.data.size == VALUES.size

@@ -13,19 +13,9 @@ import pytest
 
 import n5zarr
 from n5zarr.viewing.serve import app
+from tests.viewing import volumes
 from tests.viewing.browser import chromium, complaints, pixels, resize
-from tests.viewing.volumes import (
-    BOXES,
-    BRIGHT,
-    DARK,
-    FIRST,
-    LABELS,
-    SHAPE,
-    VOXEL,
-    label_volume,
-    volume,
-    write_volumes,
-)  # fmt: skip
+from tests.viewing.volumes import FIRST, LABELS, SHAPE, VOXEL, write_volumes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -79,6 +69,13 @@ def wait_until_drawn(browser: Any) -> None:
     browser.execute_script("viewer.display.draw()")
 
 
+def hide(browser: Any, *names: str) -> None:
+    """Hide what Neuroglancer draws over the data."""
+    for name in ("AxisLines", "DefaultAnnotations", *names):
+        browser.execute_script(f"viewer.show{name}.value = false")
+    wait_until_drawn(browser)
+
+
 class Shown(NamedTuple):
     """The state of Neuroglancer's panels: nm per pixel, their middle, their places."""
 
@@ -91,17 +88,14 @@ class Shown(NamedTuple):
         found = browser.execute_script(STATE)
         state = found["shown"]
         sizes = {name: size / 1e-9 for name, (size, _) in state["dimensions"].items()}
-        middle = [
-            at * sizes[name]
-            for name, at in zip(state["dimensions"], state["position"], strict=True)
-        ]
-        by_name = dict(zip(state["dimensions"], middle, strict=True))
+        places = zip(sizes, state["position"], strict=True)
+        by_name = {name: at * sizes[name] for name, at in places}
         # each panel is a quarter of the window; the place of its corner tells which one
-        places = {(rect[0] > 300, rect[1] > 300): tuple(rect) for rect in found["panels"]}
+        panels = {(rect[0] > 300, rect[1] > 300): tuple(rect) for rect in found["panels"]}
         return cls(
             state["crossSectionScale"] * min(sizes.values()),
             np.array([by_name[name] for name in "zyx"]),
-            {name: places[place] for name, (place, _, _) in PANELS.items()},
+            {name: panels[place] for name, (place, _, _) in PANELS.items()},
         )
 
     def pixel(self, panel: str, point: npt.NDArray[np.float64]) -> tuple[int, int] | None:
@@ -134,11 +128,7 @@ def test_the_picture_is_the_data_at_its_place(browser: Any, container: Path) -> 
         wait_until_drawn(browser)
         state = browser.execute_script(STATE)["shown"]
         assert [layer["name"] for layer in state["layers"]] == ["em"]  # a pyramid is one layer
-        browser.execute_script(
-            "viewer.showAxisLines.value = viewer.showScaleBar.value ="
-            "viewer.showDefaultAnnotations.value = false"
-        )
-        wait_until_drawn(browser)
+        hide(browser, "ScaleBar")
         seen, place = pixels(browser), Shown.of(browser)
         browser.execute_script(
             "for (const layer of viewer.layerManager.managedLayers) layer.setVisible(false)"
@@ -147,8 +137,8 @@ def test_the_picture_is_the_data_at_its_place(browser: Any, container: Path) -> 
         empty = pixels(browser)
         problems = complaints(browser)
     assert np.allclose(place.middle, FIRST + np.array(CENTRE) * VOXEL, atol=1e-3)
-    data = volume()
-    expected = (data.astype(float) - DARK) / (BRIGHT - DARK) * 255
+    data = volumes.volume()
+    expected = (data.astype(float) - volumes.DARK) / (volumes.BRIGHT - volumes.DARK) * 255
     for panel, (_, (across, _), (down, _)) in PANELS.items():
         compared = [
             (voxel, seen[pixel], empty[pixel])
@@ -205,10 +195,7 @@ def test_the_scale_bar_is_right(browser: Any, container: Path) -> None:
     with n5zarr.view(container, dataset="em") as shown:
         browser.get(shown.url)
         wait_until_drawn(browser)
-        browser.execute_script(
-            "viewer.showAxisLines.value = viewer.showDefaultAnnotations.value = false"
-        )
-        wait_until_drawn(browser)
+        hide(browser)
         seen, texts = pixels(browser), browser.execute_script("return texts")
         left, top, right, bottom = map(int, Shown.of(browser).panels["xy"])
     panel = seen[top:bottom, left:right].min(axis=2)
@@ -216,7 +203,7 @@ def test_the_scale_bar_is_right(browser: Any, container: Path) -> None:
     n_bar = longest_run(bar[:200] > 250)
     box = panel[panel.shape[0] // 2]
     n_box = longest_run(box > 250)
-    box_nm = (BOXES[0][2].stop - BOXES[0][2].start) * VOXEL[2]
+    box_nm = (volumes.BOXES[0][2].stop - volumes.BOXES[0][2].start) * VOXEL[2]
     length = re.fullmatch(r"([0-9.]+) nm", texts[-1])
     assert length is not None, texts
     assert n_bar * box_nm / n_box == pytest.approx(float(length[1]), rel=0.03)
@@ -230,15 +217,11 @@ def test_labels_have_colours(browser: Any, container: Path) -> None:
     with n5zarr.view(container, dataset="cells", labels="cells/*") as shown:
         browser.get(shown.url)
         wait_until_drawn(browser)
-        browser.execute_script(
-            "viewer.showAxisLines.value = viewer.showScaleBar.value ="
-            "viewer.showDefaultAnnotations.value = false"
-        )
-        wait_until_drawn(browser)
+        hide(browser, "ScaleBar")
         state = browser.execute_script(STATE)["shown"]
         seen, place = pixels(browser), Shown.of(browser)
     assert [layer["type"] for layer in state["layers"]] == ["segmentation"]
-    labels = label_volume()
+    labels = volumes.label_volume()
     colours: dict[int, set[tuple[int, ...]]] = {}
     for voxel, point in points_of("xy"):
         pixel = place.pixel("xy", point)

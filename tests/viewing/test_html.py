@@ -16,7 +16,7 @@ from PIL import Image as Pillow
 from zarr.storage import LocalStore
 
 import n5zarr
-from tests.viewing.test_picture import Recording
+from tests.unit.images.test_images import Recording
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -58,13 +58,8 @@ def shown(node: Any) -> Parser:
 
 def test_an_array_is_shown_in_terms_of_n5_with_its_picture() -> None:
     found = shown(n5zarr.open(SAMPLE, path="em/s0"))
-    for text in (
-        "(40, 96, 128) z, y, x",
-        "[128, 96, 40]",
-        "[50, 40, 16]",
-        "uint8",
-        "27, 27 stored",
-    ):
+    shapes = ("(40, 96, 128) z, y, x", "[128, 96, 40]", "[50, 40, 16]")
+    for text in (*shapes, "uint8", "27, 27 stored"):
         assert text in found.text
     assert re.search(r"x 8 nm, y 8 nm, z 20 nm", found.text)
     with Pillow.open(io.BytesIO(found.pictures[0])) as picture:
@@ -160,11 +155,8 @@ def test_a_picture_of_a_server_is_read_from_a_few_blocks() -> None:
 
 
 def test_arrays_that_zarr_opens_are_left_alone() -> None:
-    for node in (
-        zarr.open(n5zarr.N5Store(SAMPLE)),
-        zarr.open(n5zarr.N5Store(SAMPLE), path="em/s0"),
-    ):
-        assert not hasattr(node, "_repr_html_")
+    for path in ("", "em/s0"):
+        assert not hasattr(zarr.open(n5zarr.N5Store(SAMPLE), path=path), "_repr_html_")
 
 
 def test_where_axes_are_arrays_the_text_is_shown() -> None:

@@ -67,17 +67,14 @@ def container(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def found(
-    tmp_path_factory: pytest.TempPathFactory, project: Path, container: Path
-) -> dict[str, Any]:
+def found(tmp_path_factory: pytest.TempPathFactory, project: Path, container: Path) -> Any:
     """Return the layers that napari made."""
     folder = tmp_path_factory.mktemp("napari")
     python = environment(folder / "env", f"{REPOSITORY}[napari]", "napari>=0.6")
     locations = [JAVA / "metadata.n5", project, container, JAVA / "labels.n5"]
     script, result = Path(__file__).with_name("in_napari.py"), folder / "found.pickle"
     run(python, "-W", "ignore", str(script), str(result), *map(str, locations))
-    made: dict[str, Any] = pickle.loads(result.read_bytes())
-    return made
+    return pickle.loads(result.read_bytes())
 
 
 def of(found: dict[str, Any], location: Path) -> dict[str, Any]:
@@ -146,10 +143,8 @@ def test_values_are_those_of_tensorstore(found: dict[str, Any], container: Path)
             image = root / layer["metadata"]["path"]
             assert layer["metadata"]["container"] == str(root)
             for number, level in enumerate(layer["levels"]):
-                expected = by_tensorstore(
-                    image / f"s{number}" if (image / "s0").exists() else image
-                )
-                if expected is None:
+                path = image / f"s{number}" if (image / "s0").exists() else image
+                if (expected := by_tensorstore(path)) is None:
                     continue
                 if expected.ndim > level.ndim:
                     expected = expected[["a", "b", "c", "DAPI", "GFP"].index(name.split()[-1]) % 3]
@@ -183,7 +178,6 @@ def test_labels_are_layers_of_integers(found: dict[str, Any], container: Path) -
 def test_views_of_bigstitcher_are_where_the_project_puts_them(
     found: dict[str, Any], project: Path
 ) -> None:
-    """Views of BigStitcher lie where the project puts them, also if they are turned."""
     layers = of(found, project)
     assert len(layers) == len(SETUPS)
     for number, setup in SETUPS.items():
@@ -269,13 +263,11 @@ def test_limits_are_those_of_the_container_or_of_the_data(container: Path) -> No
 
 
 def test_damaged_and_empty_images_do_not_hide_the_others() -> None:
-    """Damaged and empty images do not hide the others."""
     damaged = {options["name"]: data for data, options, _ in napari_layers(JAVA / "varlen.n5")}
     with pytest.raises(N5BlockError, match=r"u16: block \d/\d: .*varlength"):
         damaged["varlen.n5: u16"].compute()
-    names = {
-        options["name"] for _, options, _ in napari_layers(JAVA.with_name("java4") / "codecs.n5")
-    }
+    codecs = napari_layers(JAVA.with_name("java4") / "codecs.n5")
+    names = {options["name"] for _, options, _ in codecs}
     assert names > {"codecs.n5: plain", "codecs.n5: gzip-zstd"}  # its compression is not gzip
     shapes = [data.shape for data, _, _ in napari_layers(JAVA / "sparse.n5")]
     assert {0 in shape for shape in shapes} == {False}  # those without elements are left out

@@ -6,8 +6,6 @@ import html
 import json
 import re
 import shutil
-import signal
-import subprocess
 import sys
 import urllib.error
 import urllib.request
@@ -94,7 +92,6 @@ def test_the_code_on_the_pages_runs(tmp_path: Path) -> None:
 def test_code_is_shown_where_it_can_run(
     container: str, paths: list[str], names: list[set[str]]
 ) -> None:
-    """Code is shown on pages only where it can run."""
     with n5zarr.serve(JAVA / container) as server:
         pages = [Reader(get(server.url + path)[1]) for path in paths]
         codes = [[code for code in page.code if "/ome/" not in code] for page in pages]
@@ -112,10 +109,8 @@ def test_names_and_errors_are_escaped_and_nothing_foreign_may_run(tmp_path: Path
     document = '{"dimensions": [3], "blockSize": [3], "dataType": "<script>x", "compression": {}}'
     (root / "broken" / "attributes.json").write_text(document)
     with n5zarr.serve(root) as server:
-        pages = [
-            get(server.url + at)
-            for at in ("", "tree/%3Cscript%3E", "tree/broken", "view?dataset=%3Cscript%3E")
-        ]
+        places = ("", "tree/%3Cscript%3E", "tree/broken", "view?dataset=%3Cscript%3E")
+        pages = [get(server.url + at) for at in places]
     assert [status for status, _, _ in pages] == [200, 404, 500, 404]
     for _, page, headers in pages:
         assert page.count("<script") == 1
@@ -131,17 +126,14 @@ def test_names_units_and_attributes_of_a_dataset_are_escaped(tmp_path: Path) -> 
     (root / "em").rename(root / path)
     file = root / path / "s0" / "attributes.json"
     document = json.loads(file.read_text())
-    document["transform"] |= {
-        "units": [script, f'" onload="{script}', "nm"],
-        "axes": [script, "b", "c"],
-    }
+    units = [script, f'" onload="{script}', "nm"]
+    document["transform"] |= {"units": units, "axes": [script, "b", "c"]}
     document["compression"]["note"] = script
     document[script] = {script: script}
     file.write_text(json.dumps(document))
     with n5zarr.serve(root) as server:
-        pages = [
-            get(server.url + at) for at in ("", f"tree/{quote(path)}", f"tree/{quote(path)}/s0")
-        ]
+        places = ("", f"tree/{quote(path)}", f"tree/{quote(path)}/s0")
+        pages = [get(server.url + at) for at in places]
     assert [status for status, _, _ in pages] == [200] * 3
     for _, page, _ in pages:
         assert page.count("<script") == 1
@@ -184,10 +176,8 @@ def test_the_way_to_the_viewer_leads_to_the_chosen_images(tmp_path: Path) -> Non
     with n5zarr.view(root, dataset=["em/s1", "cells"], labels="cells/*") as shown:
         page, state = way_to_viewer(shown.url)
         status, text, headers = get(page)
-        sources = [layer["source"] for layer in state["layers"]]
-        documents = [
-            json.loads(get(source.removesuffix("|zarr3:") + "zarr.json")[1]) for source in sources
-        ]
+        sources = [layer["source"].removesuffix("|zarr3:") for layer in state["layers"]]
+        documents = [json.loads(get(f"{source}zarr.json")[1]) for source in sources]
     assert status == 200
     assert 'src="main' in text
     assert "script-src 'self'" in headers["Content-Security-Policy"]
@@ -212,6 +202,11 @@ class NoRedirect(urllib.request.HTTPRedirectHandler):
         return None
 
 
+def state_of(location: Any, **options: Any) -> Any:
+    """Return the state of Neuroglancer for the images of a location."""
+    return neuroglancer_state(find_images(location), "http://127.0.0.1:1/ome", **options)
+
+
 def test_many_images_are_not_all_seen_at_once(tmp_path: Path) -> None:
     root = tmp_path / "tiles.n5"
     document = {"blockSize": [7, 5, 3], "dataType": "uint16", "compression": {"type": "gzip"}}
@@ -224,7 +219,7 @@ def test_many_images_are_not_all_seen_at_once(tmp_path: Path) -> None:
         asked.append((image.path, channel))
         return 3.5, 1000.25
 
-    state: Any = neuroglancer_state(find_images(root), "http://127.0.0.1:1/ome", limits=limits)
+    state = state_of(root, limits=limits)
     seen = [layer["name"] for layer in state["layers"] if layer.get("visible", True)]
     assert seen == ["tile000", "tile001", "tile002", "tile003"]
     assert asked == [(name, 0) for name in seen]  # no other data are read
@@ -235,14 +230,13 @@ def test_many_images_are_not_all_seen_at_once(tmp_path: Path) -> None:
 
 
 def test_of_a_project_all_tiles_of_the_first_channel_are_seen() -> None:
-    sample = n5zarr.sample_path("bigstitcher")
     asked = []
 
     def limits(image: Any, channel: int) -> tuple[float, float]:
         asked.append((image.name, channel))
         return {"GFP top left": (9, 300), "GFP bottom right": (7, 200)}.get(image.name, (8, 250))
 
-    state: Any = neuroglancer_state(find_images(sample), "http://127.0.0.1:1/ome", limits=limits)
+    state = state_of(n5zarr.sample_path("bigstitcher"), limits=limits)
     tiles = ["top left", "top right", "bottom left", "bottom right"]
     names = [f"{channel} {tile}" for channel in ("GFP", "RFP") for tile in tiles]
     assert [layer["name"] for layer in state["layers"]] == names
@@ -252,9 +246,8 @@ def test_of_a_project_all_tiles_of_the_first_channel_are_seen() -> None:
     assert colors == ["#00FF00"] * 4 + ["#FF00FF"] * 4
     assert {layer["blend"] for layer in state["layers"]} == {"additive"}
     # tiles look alike: the widest limits
-    assert {str(layer["shaderControls"]["normalized"]) for layer in state["layers"]} == {
-        "{'range': [7, 300]}"
-    }
+    ranges = [layer["shaderControls"]["normalized"] for layer in state["layers"]]
+    assert ranges == [{"range": [7, 300]}] * 8
     place = dict(zip(state["dimensions"], state["position"], strict=True))
     # the tiles of 61 x 53 x 11 begin at (0, 0, 0), (45, 3, 0), (3, 38, 1) and (51, 42, -1)
     assert place == {"x": 56, "y": 47, "z": 5, "t": 0}
@@ -264,22 +257,19 @@ def test_an_image_over_the_first_has_a_colour(tmp_path: Path) -> None:
     """White on white, as of a prediction over its image, shows neither; one beside it does."""
     root, data = tmp_path / "a.n5", np.ones((3, 5, 7), "f4")
     places: dict[str, Any] = {"axes": "zyx", "units": ["nm"] * 3, "resolution": [2, 1, 1]}
-    for name, offset in {
-        "a": (0, 0, 0),
-        "beside": (0, 0, 7),
-        "over": (4, 4, 6.0),
-        "twice": (0, 0, 0),
-    }.items():
+    offsets = {"a": (0, 0, 0), "beside": (0, 0, 7), "over": (4, 4, 6.0), "twice": (0, 0, 0)}
+    for name, offset in offsets.items():
         n5zarr.create_array(root, path=name, data=data, offset=offset, **places)
     colours = np.ones((2, 3, 5, 7), "f4")
     n5zarr.create_array(root, path="zwei", data=colours, axes="czyx")
-    state: Any = neuroglancer_state(
-        list(find_images(root)), "http://127.0.0.1:1/ome", show_all=True
-    )
-    found = {layer["name"]: layer["shaderControls"].get("color") for layer in state["layers"]}
+
+    def colours_of_layers() -> dict[str, Any]:
+        layers = state_of(root, show_all=True)["layers"]
+        return {layer["name"]: layer["shaderControls"].get("color") for layer in layers}
+
+    found = colours_of_layers()
     n5zarr.create_array(root, path="raw", data=data.astype("u1"), **places)
-    state = neuroglancer_state(list(find_images(root)), "http://127.0.0.1:1/ome", show_all=True)
-    over_raw = {each["name"]: each["shaderControls"].get("color") for each in state["layers"]}
+    over_raw = colours_of_layers()
     assert (over_raw["a"], over_raw["raw"]) == ("#00FF00", None)
     own = [found.pop(f"zwei channel {number}") for number in (0, 1)]
     assert found == {"a": None, "beside": None, "over": "#00FF00", "twice": "#FF00FF"}
@@ -293,24 +283,19 @@ def test_of_a_large_project_one_time_point_is_seen_and_few_tiles_are_read(tmp_pa
         for setup in range(14)
         for time in (3, 4)
     }
-    n5zarr.write_bdv(
-        {view: np.ones((3, 5, 7), "u2") for view in moves},
-        tmp_path / "a.xml",
-        setups={
-            setup: {"name": f"s{setup:02}", "channel": "ba"[setup % 2], "tile": f"{setup // 2}"}
-            for setup in range(14)
-        },
-        registrations=moves,
-        levels=0,
-    )
+    setups = {
+        setup: {"name": f"s{setup:02}", "channel": "ba"[setup % 2], "tile": f"{setup // 2}"}
+        for setup in range(14)
+    }
+    views = {view: np.ones((3, 5, 7), "u2") for view in moves}
+    n5zarr.write_bdv(views, tmp_path / "a.xml", setups=setups, registrations=moves, levels=0)
     asked = []
 
     def limits(image: Any, channel: int) -> tuple[float, float]:
         asked.append(image.path)
         return 3, 8
 
-    images = list(find_images(tmp_path / "a.xml"))
-    state: Any = neuroglancer_state(images, "http://127.0.0.1:1/ome", limits=limits)
+    state = state_of(tmp_path / "a.xml", limits=limits)
     seen = [layer["name"] for layer in state["layers"] if layer.get("visible", True)]
     assert seen == [f"s{setup:02}, time point 3" for setup in range(0, 14, 2)]  # channel b
     assert state["layers"][7]["name"] == "s01, time point 3"
@@ -319,7 +304,7 @@ def test_of_a_large_project_one_time_point_is_seen_and_few_tiles_are_read(tmp_pa
     ]  # fmt: skip
     assert asked == [f"s{setup:02}/timepoint3" for setup in (0, 4, 8, 12)]
     assert len(state["layers"]) == 28
-    shown: Any = neuroglancer_state(images, "http://127.0.0.1:1/ome", show_all=True, limits=limits)
+    shown = state_of(tmp_path / "a.xml", show_all=True, limits=limits)
     assert all(layer.get("visible", True) for layer in shown["layers"])
 
 
@@ -327,31 +312,11 @@ def test_data_that_cannot_be_shown_are_refused(tmp_path: Path) -> None:
     root = tmp_path / "float.n5"
     document = {"blockSize": [7, 5, 3], "dataType": "float64", "compression": {"type": "gzip"}}
     write_dataset(root / "heights", np.ones((3, 5, 7)), document)
-    with pytest.raises(
-        N5UnrepresentableError, match=r"float\.n5: Neuroglancer: .* got only float64"
-    ):
+    said = r"float\.n5: Neuroglancer: .* got only float64"
+    with pytest.raises(N5UnrepresentableError, match=said):
         n5zarr.view(root)
     with pytest.raises(N5UnrepresentableError, match=r"'nothing': .* there are heights"):
         n5zarr.view(root, dataset="nothing")
-
-
-def test_the_command_serves_until_it_is_interrupted(tmp_path: Path) -> None:
-    root = write_volumes(tmp_path / "boxes.n5")
-    command = [sys.executable, "-m", "n5zarr", "view", str(root), "--dataset", "em", "--no-browser"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None
-        lines = [process.stdout.readline() for _ in range(3)]
-        address = lines[1].split()[-1]
-        try:
-            status, page, _ = get(address)
-            process.send_signal(signal.SIGINT)
-            assert process.wait(60) == 0
-        finally:
-            process.kill()
-    assert str(root) in lines[0]
-    assert address.endswith("/view?dataset=em")
-    assert status == 200
-    assert 'src="main' in page
 
 
 def test_links_to_each_other_hide_nothing_else(tmp_path: Path) -> None:
@@ -390,7 +355,7 @@ def test_groups_are_shown_where_a_server_does_not_list() -> None:
 
 
 def test_an_image_of_too_many_blocks_has_no_picture(tmp_path: Path) -> None:
-    """An image of too many blocks has no picture, as drawing it would take hours."""
+    """Drawing it would take hours."""
     path = tmp_path / "v.n5"
     write_volumes(path)
     (path / "huge").mkdir()
@@ -425,7 +390,7 @@ def test_each_channel_is_a_layer_and_a_view_is_in_the_middle(tmp_path: Path) -> 
         tmp_path / "c.n5", path="a", data=np.ones((2, 3, 7, 5, 11), "u2"),
         axes=["t", "c", "z", "y", "x"],
     )  # fmt: skip
-    state: Any = neuroglancer_state(find_images(tmp_path / "c.n5"), "http://127.0.0.1:1/ome")
+    state = state_of(tmp_path / "c.n5")
     names = [layer["name"] for layer in state["layers"]]
     assert names == ["a channel 0", "a channel 1", "a channel 2"]
     assert [layer["localPosition"] for layer in state["layers"]] == [[0], [1], [2]]
@@ -443,7 +408,7 @@ def test_images_that_are_far_apart_are_looked_at_one_first(tmp_path: Path) -> No
             tmp_path / "c.n5", path=name, data=np.ones((7, 5, 11), "u2"), axes=["z", "y", "x"],
             units=["nm"] * 3, resolution=[2, 2, 2], offset=[offset, offset, offset],
         )  # fmt: skip
-    state: Any = neuroglancer_state(find_images(tmp_path / "c.n5"), "http://127.0.0.1:1/ome")
+    state = state_of(tmp_path / "c.n5")
     place = dict(zip(state["dimensions"], state["position"], strict=True))
     assert place == {"x": 5, "y": 2, "z": 3}
 

@@ -6,14 +6,14 @@ import io
 import subprocess
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pytest
 import tensorstore
 from PIL import Image as Pillow
-from zarr.storage import LocalStore, WrapperStore
+from zarr.storage import LocalStore
 
 import n5zarr
 from n5zarr.cli.app import app
@@ -25,10 +25,7 @@ from n5zarr.viewing.picture_slices import list_stored, plan_slices
 from n5zarr.viewing.thumbnail import chosen_channels, draw_images, read_slices, thumbnail_png
 from tests.command import CliRunner
 from tests.contract.bigstitcher import TIMEPOINTS, elements, write_project
-
-if TYPE_CHECKING:
-    from zarr.abc.buffer import Buffer, BufferPrototype
-    from zarr.abc.store import ByteRequest
+from tests.unit.images.test_images import Recording
 
 SAMPLE = Path(n5zarr.sample_path())
 Z, Y, X = 7, 11, 13  # below, pictures have 10 pixels for each voxel
@@ -41,13 +38,10 @@ def written(path: Path, values: npt.NDArray[Any], **more: Any) -> Any:
         "driver": "n5",
         "kvstore": {"driver": "file", "path": str(path)},
         "metadata": {
-            "dataType": values.dtype.name,
-            "dimensions": values.shape,
-            "blockSize": [min(5, n) for n in values.shape],
-            "compression": {"type": "gzip"},
-            **more,
+            "dataType": values.dtype.name, "dimensions": values.shape,
+            "blockSize": [min(5, n) for n in values.shape], "compression": {"type": "gzip"}, **more,
         },
-    }
+    }  # fmt: skip
     opened = tensorstore.open(spec, create=True).result()
     opened.write(values).result()
     return opened
@@ -113,40 +107,18 @@ def test_voxels_have_their_physical_proportions(tmp_path: Path) -> None:
     assert (bar, scale_bar_text(0.1 * shown.shape[1] / 3, "um")) == (50, (5.0, "5 um"))
 
 
-class Recording(WrapperStore[LocalStore]):
-    """A store that records the keys of the blocks that are read."""
-
-    def __init__(self, store: LocalStore) -> None:
-        super().__init__(store)
-        self.blocks: list[str] = []
-
-    async def get(
-        self, key: str, prototype: BufferPrototype, byte_range: ByteRequest | None = None
-    ) -> Buffer | None:
-        if not key.endswith(".json"):
-            self.blocks.append(key)
-        return await super().get(key, prototype, byte_range)
-
-
 def test_only_blocks_of_the_slices_are_read(tmp_path: Path) -> None:
-    """Only blocks of the three slices are read."""
     store = Recording(LocalStore(SAMPLE, read_only=True))
     labels = next(image for image in find_images(store) if image.is_labels)
     assert store.blocks == []
     thumbnail_png(labels)
-    expected = {
-        f"labels/s0/{x}/{y}/{z}"
-        for x in range(3)
-        for y in range(3)
-        for z in range(3)
-        if 1 in (x, y, z)
-    }
+    crossed = (position for position in np.ndindex(3, 3, 3) if 1 in position)
+    expected = {f"labels/s0/{x}/{y}/{z}" for x, y, z in crossed}
     assert {key for key in store.blocks if "zarr" not in key} == expected
 
 
 @pytest.mark.parametrize(("size", "level"), [(45, "s2"), (60, "s1"), (400, "s0")])
 def test_the_level_is_read_that_fits(size: int, level: str) -> None:
-    """The level is read whose voxels fit the pixels of the picture."""
     store = Recording(LocalStore(SAMPLE, read_only=True))
     thumbnail_png(find_images(store)[0], size=size)
     # the coarsest level shows that the limits are those of all bytes
@@ -155,7 +127,6 @@ def test_the_level_is_read_that_fits(size: int, level: str) -> None:
 
 
 def test_the_scale_bar_has_the_length_that_it_says() -> None:
-    """The scale bar has the length that it states."""
     shown = pixels(n5zarr.thumbnail(SAMPLE, size=512))
     nm_per_pixel = (128 * 8 + 40 * 20) / (shown.shape[1] - 4)
     bar = shown[-11, :, 0] > 250
@@ -220,20 +191,15 @@ def test_masks_are_not_black(tmp_path: Path) -> None:
     values = np.zeros((X, Y, Z), np.uint8)
     values[:5] = 1
     written(tmp_path / "c.n5/a", values)
-    assert (
-        pixels(n5zarr.thumbnail(tmp_path / "c.n5", size=SIZE))[0, [0, 10 * X - 1], 0] == [255, 0]
-    ).all()
+    shown = pixels(n5zarr.thumbnail(tmp_path / "c.n5", size=SIZE))
+    assert shown[0, [0, 10 * X - 1], 0].tolist() == [255, 0]
 
 
 @pytest.mark.parametrize(
     ("shape", "slices"),
-    [
-        ((13, 11), (110, 130)),
-        ((13, 11, 1), (110, 130)),
-        ((13, 1, 11), (110, 130)),
-        ((1, 1, 1), None),
-    ],
-)
+    [((13, 11), (110, 130)), ((13, 11, 1), (110, 130)), ((13, 1, 11), (110, 130)),
+     ((1, 1, 1), None)],
+)  # fmt: skip
 def test_thin_images_are_one_slice(
     shape: tuple[int, ...], slices: tuple[int, int] | None, tmp_path: Path
 ) -> None:
@@ -300,6 +266,7 @@ def test_a_full_disk_leaves_the_picture_that_was_there(tmp_path: Path) -> None:
     file.write_bytes(b"a picture")
     script = (
         "import resource, signal, sys; import n5zarr.cli.app, n5zarr.viewing.thumbnail\n"
+        "sys.dont_write_bytecode = True\n"  # else a part of it, which others would import
         "signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
         "resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))\n"
         "n5zarr.cli.app.app()"
@@ -378,10 +345,7 @@ def test_one_channel_and_one_pattern_need_no_list(tmp_path: Path) -> None:
         np.testing.assert_array_equal(one, other)
 
 
-def test_of_all_images_those_with_fewer_levels_are_drawn_of_their_coarsest(
-    tmp_path: Path,
-) -> None:
-    """Among all images, those with fewer levels are drawn from their coarsest."""
+def test_of_all_images_those_with_fewer_levels_are_drawn_of_their_coarsest() -> None:
     store = Recording(LocalStore(SAMPLE, read_only=True))
     n5zarr.thumbnail(store, size=400, level=1, all_images=True)
     levels = {key.rsplit("/", 3)[0] for key in store.blocks if "zarr" not in key}
@@ -389,10 +353,7 @@ def test_of_all_images_those_with_fewer_levels_are_drawn_of_their_coarsest(
 
 
 def test_no_picture_is_made_of_very_many_bytes(tmp_path: Path) -> None:
-    """No picture is made of more than 1 GiB of stored blocks.
-
-    Of those blocks, 257 are stored, which have more than 1 GiB.
-    """
+    """The 257 blocks that are stored have more than 1 GiB."""
     n5zarr.create_array(
         tmp_path / "c.n5/em/s0", shape=(16_000,) * 3, chunks=(128,) * 3, dtype="u2",
         axes="zyx", units=["nm"] * 3, resolution=[2] * 3,

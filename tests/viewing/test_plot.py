@@ -10,10 +10,10 @@ import matplotlib as mpl
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
-import tensorstore
 
 import n5zarr
 from n5zarr.errors import N5MissingDependencyError
+from tests.contract.stored import by_tensorstore
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -31,9 +31,7 @@ def _headless() -> Iterator[None]:
 
 
 def test_slices_are_at_their_places() -> None:
-    """Slices lie at their places in physical units."""
-    spec = {"driver": "n5", "kvstore": {"driver": "file", "path": str(SAMPLE / "em/s1")}}
-    stored = tensorstore.open(spec, read=True).result().read().result()  # x, y, z
+    stored = by_tensorstore(SAMPLE / "em/s1").T  # x, y, z
     figure = n5zarr.plot(SAMPLE, level=1, position=(20, 48, 64))
     xy, zy, xz, bar = figure.axes
     # position 400, 384, 512 nm is element 9.75, 23.75, 31.75
@@ -58,12 +56,11 @@ def test_slices_are_at_their_places() -> None:
 @pytest.mark.parametrize("what", ["labels", "channels", "bool", "flat"])
 def test_all_kinds_are_drawn_without_a_warning(what: str, tmp_path: Path) -> None:
     values: Any = np.arange(2 * 3 * 5 * 7).reshape(2, 3, 5, 7) % 4
-    shape, dtype = ((3, 5), "u2") if what == "flat" else ((2, 3, 5, 7), "u2")
     names = {"labels": "tzyx", "channels": "czyx", "bool": "tzyx", "flat": "yx"}[what]
-    array: Any = n5zarr.create_array(
-        tmp_path / "c.n5/a", shape=shape, dtype="bool" if what == "bool" else dtype, axes=names
+    data = (values[0, :, :, 0] if what == "flat" else values).astype(
+        "?" if what == "bool" else "u2"
     )
-    array[...] = values[0, :, :, 0] if what == "flat" else values
+    array: Any = n5zarr.create_array(tmp_path / "c.n5/a", data=data, axes=names)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         figure = n5zarr.plot(array, labels=["*"] if what == "labels" else ())

@@ -31,9 +31,8 @@ SAMPLE = n5zarr.sample_path()
 @pytest.fixture
 def process() -> Iterator[subprocess.Popen[str]]:
     command = [sys.executable, "-m", "n5zarr", "serve", SAMPLE]
-    with subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    ) as run:
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, stdout=pipe, stderr=pipe, text=True) as run:
         yield run
         run.kill()
 
@@ -49,11 +48,8 @@ def test_it_prints_where_it_serves_and_ends_quietly(
     assert url is not None
     with urllib.request.urlopen(f"{url[0]}n5/attributes.json", timeout=60) as answer:  # noqa: S310
         assert answer.read() == Path(SAMPLE, "attributes.json").read_bytes()
-    shown = (
-        "".join(printed)
-        .replace(url[0], "http://127.0.0.1:43211/")
-        .replace(SAMPLE, "/data/sample.n5")
-    )
+    shown = "".join(printed).replace(url[0], "http://127.0.0.1:43211/")
+    shown = shown.replace(SAMPLE, "/data/sample.n5")
     assert shown in PAGE.read_text()
     process.send_signal(number)
     rest = process.communicate(timeout=60)
@@ -61,7 +57,7 @@ def test_it_prints_where_it_serves_and_ends_quietly(
 
 
 @pytest.mark.each_of(2)
-@pytest.mark.parametrize("words", [("serve",), ("view", "--no-browser")])
+@pytest.mark.parametrize("words", [("view", "--no-browser"), ("serve",)])
 def test_scripts_read_one_line_with_the_addresses(words: tuple[str, ...]) -> None:
     command = [sys.executable, "-m", "n5zarr", *words, "--json", SAMPLE]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as run:
@@ -74,7 +70,7 @@ def test_scripts_read_one_line_with_the_addresses(words: tuple[str, ...]) -> Non
             assert answer.status == 200
         assert ("neuroglancer" in found) == (words[0] == "view")
         run.terminate()
-        assert run.stdout.read() == ""
+        assert (run.stdout.read(), run.wait(60)) == ("", 0)
 
 
 def test_a_port_in_use_is_said() -> None:
@@ -142,7 +138,9 @@ def test_a_browser_opens_what_is_served(has_browser: bool, monkeypatch: pytest.M
     result = CliRunner().invoke(app, ["view", SAMPLE, "--dataset", "em"])
     assert result.exit_code == 0, result.output
     (url,) = opened
+    assert url.endswith("/view?dataset=em")
     assert f"Neuroglancer  {url}" in result.stdout
+    assert SAMPLE in result.stdout.splitlines()[0]
     said = "no browser available; open the address of Neuroglancer in one"
     assert (said in result.stderr) is not has_browser
     result = CliRunner().invoke(app, ["serve", SAMPLE, "--open"])

@@ -59,18 +59,12 @@ def write_volumes(root: Path) -> Path:
 
 
 def _document(data: npt.NDArray[Any], by: int) -> dict[str, Any]:
-    transform = {
-        "axes": ["z", "y", "x"],
-        "scale": list(VOXEL * by),
-        "translate": list(FIRST + VOXEL * (by - 1) / 2),
-        "units": ["nm", "nm", "nm"],
-    }
+    places = {"scale": [*VOXEL * by], "translate": [*FIRST + VOXEL * (by - 1) / 2]}
     return {
-        "blockSize": data.shape[::-1],
-        "dataType": data.dtype.name,
+        "blockSize": data.shape[::-1], "dataType": data.dtype.name,
         "compression": {"type": "gzip", "level": -1, "useZlib": False},
-        "transform": transform,
-    }
+        "transform": {"axes": ["z", "y", "x"], "units": ["nm", "nm", "nm"], **places},
+    }  # fmt: skip
 
 
 def write_unit(root: Path, unit: str) -> None:

@@ -186,10 +186,10 @@ def _grey(folder: Path) -> Path:
     return folder / "g.n5"
 
 
-class Recording(WrapperStore[MemoryStore]):
+class Recording(WrapperStore[Any]):
     """A store that records the keys of the blocks that are read."""
 
-    def __init__(self, store: MemoryStore) -> None:
+    def __init__(self, store: Any) -> None:
         super().__init__(store)
         self.blocks: list[str] = []
 

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
 @pytest.mark.parametrize("unit", [*get_args(ValidSpaceUnit), *get_args(ValidTimeUnit)])
 def test_each_unit_of_ome_zarr_is_known_in_full_and_as_symbol(unit: str) -> None:
-    """Each unit of OME-Zarr's specification is known in full and as a symbol."""
     assert in_full(unit) == unit
     assert in_full(f"{unit}s".replace("inchs", "inches").replace("foots", "feet")) == unit
     short, size = symbol(unit)
@@ -92,12 +91,10 @@ TWO_OR_THREE = "expected two or three of the type space"
         ([*space("y", "x"), Axis(name="c", type="channel"), Axis(name="angle")], TWO_OR_THREE),
         (space("x", "x"), "expected axes with distinct names"),
         ([], "expected a list of 2 to 5 axes"),
-        (
-            [Axis(name="c", type="channel", scale=-1), *space("y", "x")],
-            "s0: expected scales below 0 along axes of space and time alone",
-        ),
+        ([Axis(name="c", type="channel", scale=-1), *space("y", "x")],
+            "s0: expected scales below 0 along axes of space and time alone"),
     ],
-)
+)  # fmt: skip
 def test_axes_without_an_image_in_ome_zarr_are_refused(axes: list[Axis], message: str) -> None:
     with pytest.raises(N5UnrepresentableError, match=message):
         align_axes({"s0": axes})
@@ -133,12 +130,9 @@ def test_labels_say_so_in_many_ways() -> None:
     whole, real = np.dtype("u8"), np.dtype("f4")
     annotation = {"cellmap": {"annotation": {"class_name": "er", "annotation_type": {}}}}
     say_so: list[dict[str, Any]] = [
-        {"isLabelMultiset": True},
-        {"painteraData": {"type": "label"}},
-        annotation,
-        {"image-label": {}},
-        {"ome": {"image-label": {}}},
-    ]
+        {"isLabelMultiset": True}, {"painteraData": {"type": "label"}}, annotation,
+        {"image-label": {}}, {"ome": {"image-label": {}}},
+    ]  # fmt: skip
     for attributes in say_so:
         assert is_label("a", whole, [{}, attributes])
         assert not is_label("a", real, [{}, attributes])
