@@ -9,6 +9,7 @@ import ctypes
 import os
 import shutil
 import subprocess
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
@@ -18,6 +19,8 @@ from n5zarr import N5Store
 from tests.contract.test_kernel_build import compiler
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from n5zarr.storage.interface import Durability
 
 HERE = Path(__file__).parent
@@ -85,22 +88,20 @@ class Boundary:
         self._log = root.with_name(f"{root.name}.log")
 
     def arm(
-        self,
-        how: How,
-        at: int,
-        error: int = 0,
-        *,
-        until: int | None = None,
-        recorded: bool = False,
+        self, how: How, at: int, error: int = 0, *, until: int | None = None, recorded: bool = False
     ) -> None:
         """Let the n-th call from now on fail, or all from then until another one."""
         numbers = map(ctypes.c_long, (at, at if until is None else until))
         log = os.fsencode(self._log) if recorded else b""
         self._library.boundary_arm(os.fsencode(self._root), *numbers, _HOW.index(how), error, log)
 
-    def record(self) -> None:
-        """Begin to record all calls."""
+    @contextmanager
+    def recorded(self) -> Iterator[list[Call]]:
+        """Record all calls; they are in the list afterwards."""
+        calls: list[Call] = []
         self.arm("pass", 0, recorded=True)
+        yield calls
+        calls += self.calls()
 
     def n_calls(self) -> int:
         """Return the number of calls since the fault was set."""

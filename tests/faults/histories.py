@@ -45,9 +45,7 @@ def timed[T](do: Callable[[], T]) -> tuple[T, tuple[int, int]]:
 
 
 def unexplained[State: Hashable](
-    history: Sequence[Operation],
-    initial: State,
-    done: Callable[[State, Operation], State | None],
+    history: Sequence[Operation], initial: State, done: Callable[[State, Operation], State | None]
 ) -> list[Operation]:
     """Find an object whose operations have no order.
 
@@ -76,9 +74,7 @@ def unexplained[State: Hashable](
 
 
 def has_order[State: Hashable](
-    operations: Sequence[Operation],
-    state: State,
-    done: Callable[[State, Operation], State | None],
+    operations: Sequence[Operation], state: State, done: Callable[[State, Operation], State | None]
 ) -> bool:
     """Return whether the operations of one object, sorted by call times, have an order."""
     everything = (1 << len(operations)) - 1

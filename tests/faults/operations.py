@@ -11,22 +11,27 @@ import asyncio
 import gzip
 import json
 import struct
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import zarr
+from zarr.buffer import cpu
 from zarr.errors import ContainsArrayError, ContainsGroupError
+from zarr.storage import MemoryStore
 
 import n5zarr
+from n5zarr import N5Store
 from n5zarr._zarr import sync
+from n5zarr.errors import N5Error
 from n5zarr.storage.files import is_unfinished
 from tests.waiting import PATIENCE, wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+    from contextlib import AbstractContextManager
 
 SHAPE, BLOCKS = (5, 7, 11), (3, 4, 11)  # 2 x 2 x 1 blocks
 SMALL, SMALL_BLOCKS = (5, 7), (3, 7)
@@ -39,6 +44,35 @@ class Place(Protocol):
 
     def open(self, name: str = "c.n5") -> Any:
         """Open one of the containers again, for all functions that take a location."""
+
+    def objects(self) -> dict[str, bytes]:
+        """Return all files."""
+
+    def fill(self, objects: dict[str, bytes]) -> None:
+        """Replace all files by these."""
+
+
+class Memory:
+    """Two containers in memory, in stores that may be wrapped."""
+
+    def __init__(self, wrap: Callable[[MemoryStore], Any], codecs: Any = "n5") -> None:
+        self.wrap, self.codecs = wrap, codecs
+        self.stores = {name: MemoryStore() for name in ("c.n5", "out.n5")}
+
+    def open(self, name: str = "c.n5") -> N5Store:
+        return N5Store(self.wrap(self.stores[name]), codecs=self.codecs)
+
+    def objects(self) -> dict[str, bytes]:
+        stores = self.stores.items()
+        return {f"{name}/{k}": v.to_bytes() for name, s in stores for k, v in s._store_dict.items()}
+
+    def fill(self, objects: dict[str, bytes]) -> None:
+        for name, store in self.stores.items():
+            own = {k: v for k, v in objects.items() if k.startswith(f"{name}/")}
+            store._store_dict.clear()
+            store._store_dict.update(
+                {k.removeprefix(f"{name}/"): cpu.Buffer.from_bytes(v) for k, v in own.items()}
+            )
 
 
 def values(seed: int, shape: tuple[int, ...] = SHAPE) -> np.ndarray:
@@ -403,3 +437,65 @@ def _is_between(old: Any, new: Any, now: Any) -> bool:
 
 def _short(data: bytes | None) -> str:
     return "nothing" if data is None else f"{len(data)} bytes, {hash(data) % 10**6:06d}"
+
+
+# ------------------------------------------------------------------ a fault
+
+
+@dataclass
+class Case[Where: Place]:
+    """An operation at a place, and what there is before it and after it."""
+
+    operation: Operation
+    place: Where
+    old: dict[str, bytes]
+    new: dict[str, bytes]
+
+    @classmethod
+    def of(
+        cls, operation: Operation, place: Where, watch: AbstractContextManager[Any] | None = None
+    ) -> Case[Where]:
+        """Run an operation without faults, within a context that may watch it."""
+        prepare(place)
+        old = place.objects()
+        with watch or nullcontext():
+            result = operation.run(place)
+        assert operation.result in (None, result)
+        new = place.objects()
+        check_model(operation, new)
+        assert faults_of(operation, kept(old), kept(new), kept(new)) == []
+        return cls(operation, place, old, new)
+
+    def run(
+        self, fault: AbstractContextManager[Any], is_done: Callable[[], bool] = lambda: True
+    ) -> tuple[Exception | None, Any]:
+        """Run the operation within a fault; return its error and its result."""
+        self.place.fill(self.old)
+        with fault:
+            try:
+                return None, self.operation.run(self.place)
+            except (OSError, N5Error) as err:
+                until_quiet(is_done)
+                return err, None
+
+    def judged(
+        self, error: Exception | None, result: Any, where: str, *, without: str = "-"
+    ) -> str:
+        """Check what there is; return a short outcome: "right", a wrong result, or the error.
+
+        After an error, keys that begin with ``without`` do not matter.
+        """
+        now, new = kept(self.place.objects()), kept(self.new)
+        if error is not None:
+            now = {key: data for key, data in now.items() if not key.startswith(without)}
+            assert faults_of(self.operation, kept(self.old), new, now) == [], where
+            return type(error).__name__
+        if self.operation.result not in (None, result):
+            return str(result)
+        assert now == new, where
+        return "right"
+
+    def check_repeated(self, where: str) -> None:
+        """Check that the operation succeeds when it is done again."""
+        check_repeated(self.operation, self.place)
+        assert kept(self.place.objects()) == kept(self.new), where

@@ -535,10 +535,7 @@ def test_a_document_that_is_no_object_is_a_group(root: Path, document: bytes) ->
     (root / PATH / "attributes.json").write_bytes(document)
     for zarr_format in (2, 3):
         group = zarr.open(
-            N5Store(root, zarr_format=zarr_format),
-            path=PATH,
-            mode="r",
-            zarr_format=zarr_format,
+            N5Store(root, zarr_format=zarr_format), path=PATH, mode="r", zarr_format=zarr_format
         )
         assert isinstance(group, zarr.Group)
         assert dict(group.attrs) == {}

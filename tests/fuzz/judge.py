@@ -64,10 +64,7 @@ class _Caught:
 
 
 def judged(
-    name: str,
-    found: object,
-    where: Sequence[str],
-    others: tuple[type[Exception], ...] = (),
+    name: str, found: object, where: Sequence[str], others: tuple[type[Exception], ...] = ()
 ) -> list[str]:
     """Return the problems of an error.
 

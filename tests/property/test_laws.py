@@ -111,9 +111,7 @@ def damaged(draw: st.DrawFn, data: bytes) -> bytes:
 
 
 @given(grids())
-def test_the_tiles_of_a_grid_cover_the_array_once(
-    grid: tuple[N5Tuple, N5Tuple],
-) -> None:
+def test_the_tiles_of_a_grid_cover_the_array_once(grid: tuple[N5Tuple, N5Tuple]) -> None:
     dimensions, block_size = grid
     covered = np.zeros(dimensions, int)
     for position in itertools.product(*map(range, grid_shape(dimensions, block_size))):
@@ -126,9 +124,7 @@ def test_the_tiles_of_a_grid_cover_the_array_once(
 
 
 @given(grids())
-def test_a_cell_outside_of_the_grid_is_empty(
-    grid: tuple[N5Tuple, N5Tuple],
-) -> None:
+def test_a_cell_outside_of_the_grid_is_empty(grid: tuple[N5Tuple, N5Tuple]) -> None:
     dimensions, block_size = grid
     assert 0 in block_extent(dimensions, block_size, grid_shape(dimensions, block_size))
 

@@ -603,10 +603,7 @@ class States(RuleBasedStateMachine):
     def check_tensorstore(self) -> None:
         for path in self.arrays():
             dataset = self.dataset(path)
-            spec = {
-                "driver": "n5",
-                "kvstore": {"driver": "file", "path": f"{self.root}/{path}"},
-            }
+            spec = {"driver": "n5", "kvstore": {"driver": "file", "path": f"{self.root}/{path}"}}
             found = tensorstore.open(spec).result().read().result().T
             stored, values = dataset.is_stored(), dataset.values()
             np.testing.assert_array_equal(found[stored], values[stored], err_msg=path)

@@ -484,8 +484,9 @@ def read(store: Any, key: str = "k", part: Any = None) -> bytes | None:
     ("handler", "left"), [(Files, False), (PackedFiles, True), (FilesWithoutLength, True)]
 )
 def test_a_web_server_is_read_by_obstore_as_long_as_it_understands_it(
-    files: Path, monkeypatch: Any, handler: Any, left: bool
+    files: Path, monkeypatch: Any, caplog: Any, handler: Any, left: bool
 ) -> None:
+    caplog.set_level("DEBUG", "n5zarr.servers.web_store")
     with serving(lambda *a: handler(*a, directory=str(files))) as url:
         store: Any = chosen_store(f"{url}/c.n5", None, read_only=False)[0]
         asked: list[Any] = []
@@ -507,6 +508,8 @@ def test_a_web_server_is_read_by_obstore_as_long_as_it_understands_it(
         assert read(store) == DATA
         assert asked[:2] == ["x", "k"]
         assert (store.objects is None) is left
+        said = [line for line in caplog.messages if "fsspec reads it from now on" in line]
+        assert len(said) == left
         if not left:
             obj: Any = chosen_store(f"{url}/c.n5", None, read_only=True)[0]
             assert obj.keeps_connections is None
