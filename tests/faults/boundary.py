@@ -43,26 +43,18 @@ def environment(directory: Path) -> dict[str, str]:
 
 
 class Call(NamedTuple):
-    """A call that has succeeded.
+    """A call that has succeeded."""
 
-    Parameters
-    ----------
-    kind, path, other : str
-        What it did: ``open``, ``open to write``, ``create``, ``list``, ``read``, ``write``,
-        ``truncate``, ``sync``, ``mkdir``, ``link``, ``rename``, ``unlink``, ``rmdir``; to what;
-        the new name.
-    inode, at : int
-        Of the open file; where it was written, or its new length.
-    data : bytes
-        What was written.
-    """
-
+    # what it did: ``open``, ``open to write``, ``create``, ``list``, ``read``, ``write``,
+    # ``truncate``, ``sync``, ``mkdir``, ``link``, ``rename``, ``unlink``, ``rmdir``; to what; the
+    # new name
     kind: str
     path: str
     other: str
+    # of the open file; where it was written, or its new length
     inode: int
     at: int
-    data: bytes
+    data: bytes  # what was written
 
     @classmethod
     def of(cls, line: str) -> Call:
@@ -72,13 +64,7 @@ class Call(NamedTuple):
 
 
 class Boundary:
-    """An observer of a directory, which can let calls fail.
-
-    Parameters
-    ----------
-    root : Path
-        The directory.
-    """
+    """An observer of a directory, which can let calls fail."""
 
     def __init__(self, root: Path) -> None:
         self._library = ctypes.CDLL(None)

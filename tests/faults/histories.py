@@ -16,23 +16,12 @@ if TYPE_CHECKING:
 
 
 class Operation(NamedTuple):
-    """An operation of one writer on one object, and its observed result.
+    """An operation of one writer on one object, and its observed result."""
 
-    Parameters
-    ----------
-    place : hashable
-        The object.
-    name : str
-        What was done.
-    value : hashable
-        With what, or what was observed.
-    called, returned : int
-        Nanoseconds of the clock that all processes of the system share.
-    """
-
-    place: Hashable
-    name: str
-    value: Any
+    place: Hashable  # the object
+    name: str  # what was done
+    value: Any  # with what, or what was observed
+    # nanoseconds of the clock that all processes of the system share
     called: int
     returned: int
 
@@ -49,20 +38,8 @@ def unexplained[State: Hashable](
 ) -> list[Operation]:
     """Find an object whose operations have no order.
 
-    Parameters
-    ----------
-    history : sequence of Operation
-        The operations of all threads, on any objects.
-    initial : hashable
-        The state of each object before all operations.
-    done : callable
-        Takes a state and an operation, and returns the state after it; None if what was observed
-        cannot be observed in this state.
-
-    Returns
-    -------
-    list of Operation
-        The operations of the object, by time; empty if all objects have an order.
+    ``done`` takes a state and an operation, and returns the state after it; None if what was
+    observed cannot be observed in this state.
     """
     places: dict[Hashable, list[Operation]] = {}
     for operation in sorted(history, key=lambda each: each.called):

@@ -93,34 +93,19 @@ def prepare(place: Place) -> None:
 
 @dataclass(frozen=True)
 class Operation:
-    """One call of a user.
+    """One call of a user."""
 
-    Parameters
-    ----------
-    run : callable
-        Does it at a place; what it returns is its result.
-    makes : mapping of str to array or None
-        The datasets that are others afterwards; None for one that is gone.
-    result : object
-        What it returns, if it only reads.
-    again : callable, optional
-        How to repeat it after an error, if not in the same way.
-    drops : tuple of str
-        Beginnings of keys whose elements it gives up: there, a block may be gone before the
-        document says so.
-    steps : tuple of str
-        Keys of documents that it writes in several steps.
-    creates : bool
-        Whether it makes a new node where there is none.
-    """
-
-    run: Callable[[Place], Any]
+    run: Callable[[Place], Any]  # does it at a place; what it returns is its result
+    # the datasets that are others afterwards; None for one that is gone
     makes: Mapping[str, np.ndarray | None]
-    result: Any = None
+    result: Any = None  # what it returns, if it only reads
+    # how to repeat it after an error, if not in the same way
     again: Callable[[Place], Any] | None = None
+    # beginnings of keys whose elements it gives up: there, a block may be gone before the document
+    # says so
     drops: tuple[str, ...] = ()
-    steps: tuple[str, ...] = ()
-    creates: bool = False
+    steps: tuple[str, ...] = ()  # keys of documents that it writes in several steps
+    creates: bool = False  # whether it makes a new node where there is none
 
 
 def array_of(place: Place) -> Any:
@@ -315,11 +300,8 @@ def elements(objects: Mapping[str, bytes], dataset: str) -> np.ndarray:
 def until_quiet(is_done: Callable[[], bool] = lambda: True) -> None:
     """Wait for tasks that zarr leaves on its event loop when an operation has failed.
 
-    Parameters
-    ----------
-    is_done : callable, optional
-        Whether threads that tasks have left behind seem to have ended, too; is waited for 10
-        seconds at most.
+    ``is_done`` tells whether threads that tasks have left behind seem to have ended, too; it is
+    waited for 10 seconds at most.
     """
     sync(_end_of_other_tasks())
     with suppress(AssertionError):  # the caller looks at what there is, and tells what is wrong

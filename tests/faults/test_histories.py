@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import random
 import sys
-import tempfile
 from collections import Counter
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from functools import partial
@@ -95,11 +94,8 @@ def test_the_search_tells_histories_that_have_an_order(history: Any, expected: b
 
 
 @pytest.fixture
-def root() -> Iterator[Path]:
-    """Return a directory for containers, in memory where there is one."""
-    where = "/dev/shm" if Path("/dev/shm").is_dir() else None  # noqa: S108 - no fixed name
-    with tempfile.TemporaryDirectory(dir=where) as directory:
-        yield Path(directory, "c.n5")
+def root(where: Path) -> Path:
+    return where / "c.n5"
 
 
 _counts = Counter[str]()  # of operations, by what they work on

@@ -11,7 +11,6 @@ import os
 import random
 import signal
 import sys
-import tempfile
 import threading
 import time
 from contextlib import contextmanager, nullcontext, suppress
@@ -38,7 +37,6 @@ from tests.faults.operations import (
     kept,
     until_quiet,
 )
-from tests.memory import MEMORY
 from tests.waiting import PATIENCE
 
 if TYPE_CHECKING:
@@ -73,12 +71,7 @@ class Moment(NamedTuple):
 class Interrupted:
     """A context in which one moment of this thread is interrupted; it notes all until then.
 
-    Parameters
-    ----------
-    at : Moment or None
-        The moment; None to note only.
-    kind : {"line", "opcode"}
-        What a step is.
+    A moment of None notes only.
     """
 
     def __init__(self, at: Moment | None, kind: str) -> None:
@@ -130,12 +123,11 @@ PLACES: dict[str, Callable[[Path], Files | Memory]] = {
 
 
 @pytest.fixture
-def root(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """Return a directory in memory; whoever waits for a lock that is left soon fails."""
+def root(where: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return a directory; whoever waits for a lock that is left soon fails."""
     monkeypatch.setattr(key_locks, "_PATIENCE", 5)
     monkeypatch.setattr(locks, "_PATIENCE", 5)
-    with tempfile.TemporaryDirectory(dir=MEMORY) as directory:
-        yield Path(directory) / "files"
+    return where / "files"
 
 
 def open_files() -> set[str]:

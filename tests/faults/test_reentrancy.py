@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import tempfile
 import threading
 import time
 from concurrent.futures import Future
@@ -23,7 +22,6 @@ from n5zarr.fast.workers import work_together
 from n5zarr.storage import files, locks, threads
 from n5zarr.storage.writing import FileWriter
 from tests.contract.test_kernel import COMPRESSIONS, name
-from tests.memory import MEMORY
 from tests.waiting import PATIENCE, is_inside, wait_until
 
 if TYPE_CHECKING:
@@ -32,13 +30,6 @@ if TYPE_CHECKING:
 
 BLOCKS = ("n5zarr.codecs", "n5zarr.arrays", "n5zarr.fast", "n5zarr.storage")
 SHAPE, CHUNKS = (5, 7, 11), (3, 5, 7)
-
-
-@pytest.fixture
-def where() -> Iterator[Path]:
-    """Return a directory in memory, as blocks are written at each of hundreds of moments."""
-    with tempfile.TemporaryDirectory(dir=MEMORY) as directory:
-        yield Path(directory)
 
 
 def update(path: Path, change: Callable[[bytes | None], bytes]) -> bytes | None:

@@ -9,7 +9,6 @@ import os
 import random
 import signal
 import sys
-import tempfile
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -34,7 +33,7 @@ from tests.faults.test_reentrancy import interrupted
 from tests.processes import CONTEXT, METHOD
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
     from multiprocessing.synchronize import Barrier
     from types import FrameType
 
@@ -70,13 +69,8 @@ def through_zarr(root: Path, name: str, durability: Durability) -> Any:
 
 
 @pytest.fixture
-def tmp_path(tmp_path: Path) -> Iterator[Path]:
-    """Return a directory, in memory where there is one, since syncs wait for a disk."""
-    if not Path("/dev/shm").is_dir():  # noqa: S108 - no file of a fixed name
-        yield tmp_path
-        return
-    with tempfile.TemporaryDirectory(dir="/dev/shm") as directory:
-        yield Path(directory)
+def tmp_path(where: Path) -> Path:
+    return where
 
 
 OPENINGS: list[Callable[[Path, str, Durability], Any]] = [through_n5zarr, through_zarr]

@@ -149,13 +149,7 @@ WAYS = (*(name for name in ARRAYS if name not in ALWAYS), "part", "read_block", 
 
 
 class Blocks:
-    """The blocks of all seeds, in containers of this process.
-
-    Parameters
-    ----------
-    directory : Path
-        An empty one.
-    """
+    """The blocks of all seeds, in containers of this process."""
 
     def __init__(self, directory: Path) -> None:
         self.seeds = make_seeds(directory)

@@ -20,24 +20,12 @@ LARGEST = 2**14  # bytes of an input that is kept
 
 
 class Kept(NamedTuple):
-    """An input of the corpus.
+    """An input of the corpus."""
 
-    Parameters
-    ----------
-    name : str
-        What it takes the place of.
-    way : int
-        Number that chooses the way in which it is tried.
-    why : str
-        Why it was kept.
-    data : bytes
-        The input.
-    """
-
-    name: str
-    way: int
-    why: str
-    data: bytes
+    name: str  # what it takes the place of
+    way: int  # number that chooses the way in which it is tried
+    why: str  # why it was kept
+    data: bytes  # the input
 
 
 def kept(kind: str) -> dict[str, Kept]:

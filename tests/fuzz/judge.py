@@ -20,21 +20,11 @@ OF_ZARR += (zlib.error, lzma.LZMAError)
 
 
 class Case(NamedTuple):
-    """One input.
+    """One input."""
 
-    Parameters
-    ----------
-    name : str
-        What it takes the place of.
-    data : bytes
-        The bytes.
-    target : tuple
-        What the harness needs beside them.
-    """
-
-    name: str
-    data: bytes
-    target: Any
+    name: str  # what it takes the place of
+    data: bytes  # the bytes
+    target: Any  # what the harness needs beside them
 
 
 def said(function: Callable[..., object], *args: object) -> object:
@@ -68,16 +58,7 @@ def judged(
 ) -> list[str]:
     """Return the problems of an error.
 
-    Parameters
-    ----------
-    name : str
-        The way that was taken.
-    found : object
-        What :func:`said` gave.
-    where : sequence of str
-        What the message of an ``N5Error`` has to name.
-    others : tuple of type, optional
-        Other errors that are right.
+    The message of an ``N5Error`` has to name what ``where`` has; ``others`` are right, too.
     """
     if isinstance(found, N5Error):
         missing = [part for part in where if part not in str(found)]

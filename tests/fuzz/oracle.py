@@ -51,21 +51,11 @@ class Dataset:
 
 @dataclass(frozen=True)
 class Expected:
-    """The elements of a block.
+    """The elements of a block."""
 
-    Parameters
-    ----------
-    values : numpy.ndarray
-        Shape in C order; flat for what is no array.
-    known : numpy.ndarray
-        Which elements can be decoded, same shape.
-    plain : bool
-        Whether every reader has to take the block.
-    """
-
-    values: np.ndarray
-    known: np.ndarray
-    plain: bool
+    values: np.ndarray  # shape in C order; flat for what is no array
+    known: np.ndarray  # which elements can be decoded, same shape
+    plain: bool  # whether every reader has to take the block
 
 
 def expected_block(data: bytes, dataset: Dataset) -> Expected | None:
@@ -81,21 +71,8 @@ def expected_chunk(
 ) -> Expected | None:
     """Return the elements of an array where the block is.
 
-    Parameters
-    ----------
-    data : bytes
-        The stored block.
-    dataset : Dataset
-        Its dataset.
-    extent : tuple of int
-        Extent of the part of the dataset that the block covers, N5 order.
-    fill : object, optional
-        What the elements are that the block lacks.
-
-    Returns
-    -------
-    Expected or None
-        None if the block cannot be decoded.
+    The extent is that of the part of the dataset that the block covers, in N5 order; elements that
+    the block lacks are ``fill``. None if the block cannot be decoded.
     """
     try:
         shape, found = _block(data, dataset, extent)

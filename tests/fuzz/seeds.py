@@ -54,24 +54,12 @@ COMPRESSIONS: list[dict[str, Any]] = [
 
 @dataclass(frozen=True)
 class Seed:
-    """A dataset, and its blocks as they should be.
+    """A dataset, and its blocks as they should be."""
 
-    Parameters
-    ----------
-    root : Path
-        The container.
-    path : str
-        Path of the dataset.
-    decodable : bool
-        Whether `tests.fuzz.oracle` can tell what a block holds.
-    dtype : str
-        The type that Zarr shows, where it is not that of the elements.
-    """
-
-    root: Path
-    path: str
-    decodable: bool = True
-    dtype: str = ""
+    root: Path  # the container
+    path: str  # path of the dataset
+    decodable: bool = True  # whether `tests.fuzz.oracle` can tell what a block holds
+    dtype: str = ""  # the type that Zarr shows, where it is not that of the elements
 
     @property
     def directory(self) -> Path:

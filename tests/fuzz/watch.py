@@ -199,18 +199,7 @@ def run(
 ) -> Iterator[Report]:
     """Run inputs in processes, which are started again if one ends them; yield new findings.
 
-    Parameters
-    ----------
-    make : callable
-        Makes the harness, in a directory of each process.
-    seed : str
-        Of all inputs.
-    numbers : range
-        Of the inputs.
-    seconds : float
-        After which the run ends, whatever is left.
-    n_workers : int
-        How many processes work.
+    They are made of ``seed`` and ``numbers``; the run ends after so many seconds.
     """
     end = time.monotonic() + seconds
     shares = [numbers[k::n_workers] for k in range(min(n_workers, len(numbers)))]

@@ -89,19 +89,7 @@ def agree(ours: Any, zarrs: Any) -> bool:
 
 
 class Twins:
-    """Two containers with an array each: one for n5zarr's pipeline, one for zarr's.
-
-    Parameters
-    ----------
-    folder : Path or None
-        Where the containers are; None for memory.
-    how : dict
-        Options of the stores.
-    make : callable
-        Makes the array ``a`` in a store.
-    config : dict
-        zarr's configuration, without the pipeline.
-    """
+    """Two containers with an array ``a`` each: one for n5zarr's pipeline, one for zarr's."""
 
     def __init__(
         self,

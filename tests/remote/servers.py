@@ -206,13 +206,7 @@ def s3() -> Iterator[str]:
 
 
 class Proxy:
-    """A proxy that passes requests on, records them, and damages some answers.
-
-    Parameters
-    ----------
-    url : str
-        Of the server behind it.
-    """
+    """A proxy that passes requests on, records them, and damages some answers."""
 
     def __init__(self, url: str) -> None:
         self.upstream = url
