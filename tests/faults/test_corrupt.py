@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from zarr.abc.buffer import Buffer, BufferPrototype
-    from zarr.abc.store import ByteRequest, Store
+    from zarr.abc.buffer import Buffer
+    from zarr.abc.store import Store
     from zarr.types import AnyArray
 
     from n5zarr.format.lenient_json import JSON
@@ -672,21 +672,13 @@ class FaultyStore(WrapperStore[Any]):
         if self.ends and key.endswith(self.ends):
             raise self.error
 
-    async def get(
-        self, key: str, prototype: BufferPrototype, byte_range: ByteRequest | None = None
-    ) -> Buffer | None:
+    async def get(self, key: str, *args: Any, **options: Any) -> Buffer | None:
         self.fail(key)
-        return await super().get(key, prototype, byte_range)
+        return await super().get(key, *args, **options)
 
-    def get_sync(
-        self,
-        key: str,
-        *,
-        prototype: BufferPrototype | None = None,
-        byte_range: ByteRequest | None = None,
-    ) -> Buffer | None:
+    def get_sync(self, key: str, **options: Any) -> Buffer | None:
         self.fail(key)
-        return super().get_sync(key, prototype=prototype, byte_range=byte_range)
+        return super().get_sync(key, **options)
 
 
 ERRORS = [

@@ -24,8 +24,7 @@ from tests.waiting import let_others_run
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator
 
-    from zarr.abc.buffer import Buffer, BufferPrototype
-    from zarr.abc.store import ByteRequest
+    from zarr.abc.buffer import Buffer
 
 
 IS_LONG = bool(os.environ.get("N5ZARR_STRESS"))
@@ -80,25 +79,16 @@ class FaultyStore(WrapperStore[MemoryStore]):
     # reading
 
     @override
-    async def get(
-        self, key: str, prototype: BufferPrototype, byte_range: ByteRequest | None = None
-    ) -> Buffer | None:
+    async def get(self, key: str, *args: Any, **options: Any) -> Buffer | None:
         kind = self.faults.next(f"get {key}")
         if kind == "is late":
             await let_others_run()
-        return self._cut(await self._store.get(key, prototype, byte_range), kind)
+        return self._cut(await self._store.get(key, *args, **options), kind)
 
     @override
-    def get_sync(
-        self,
-        key: str,
-        *,
-        prototype: BufferPrototype | None = None,
-        byte_range: ByteRequest | None = None,
-    ) -> Buffer | None:
+    def get_sync(self, key: str, **options: Any) -> Buffer | None:
         kind = self.faults.next(f"get {key}")
-        found = self._store.get_sync(key, prototype=prototype, byte_range=byte_range)
-        return self._cut(found, kind)
+        return self._cut(self._store.get_sync(key, **options), kind)
 
     @staticmethod
     def _cut(found: Buffer | None, kind: str) -> Buffer | None:

@@ -37,6 +37,7 @@ from tests.faults.operations import (
     kept,
     until_quiet,
 )
+from tests.faults.test_reentrancy import on_timer
 from tests.waiting import PATIENCE
 
 if TYPE_CHECKING:
@@ -246,13 +247,12 @@ def timer() -> Iterator[Callable[[Callable[[], object], float], BaseException | 
             return err
         return None
 
-    before, others = signal.signal(signal.SIGALRM, handle), gc.callbacks[:]
+    others = gc.callbacks[:]
     gc.callbacks.clear()  # those of hypothesis lose an interruption
     try:
-        yield run
+        with on_timer(handle):
+            yield run
     finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
         gc.callbacks.extend(others)
 
 

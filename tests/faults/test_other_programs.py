@@ -21,7 +21,6 @@ import zarr
 
 import n5zarr
 from n5zarr import N5Store
-from n5zarr.codecs.buffers import Scratch
 from n5zarr.errors import N5AttributesError
 from n5zarr.fast import kernel
 from n5zarr.storage import files
@@ -254,39 +253,6 @@ def test_an_empty_document_without_blocks_is_a_group(tmp_path: Path) -> None:
     assert [name for name, _ in group.members(max_depth=None)] == ["0", "0/1"]
     group.attrs["x"] = 1
     assert (root / "g" / "attributes.json").read_bytes() == b'{"x":1}'
-
-
-def test_a_file_that_changes_for_ever_is_an_error(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A file that changes at every look is an error."""
-    path = tmp_path / "file"
-    path.write_bytes(b"content")
-    real = os.fstat
-
-    def fstat(file: int) -> os.stat_result:
-        path.write_bytes(path.read_bytes() + b".")
-        return real(file)
-
-    monkeypatch.setattr(os, "fstat", fstat)
-    with pytest.raises(BlockingIOError, match="keeps writing"):
-        files.read(path)
-
-
-def test_a_file_that_is_given_in_small_pieces_is_read_whole(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A file that is read in small pieces, as over a network, is read whole."""
-    path = tmp_path / "file"
-    path.write_bytes(bytes(range(101)))
-    real_read, real_readv = os.read, os.readv
-    monkeypatch.setattr(os, "read", lambda file, n: real_read(file, min(n, 7)))
-    monkeypatch.setattr(os, "readv", lambda file, into: real_readv(file, [into[0][:11]]))
-    for settled in (False, True):
-        assert files.read(path, settled=settled) == bytes(range(101))
-        found = files.read_reused(str(path), Scratch(), settled=settled)
-        assert found is not None
-        assert found.tobytes() == bytes(range(101))
 
 
 JAVA_ONCE = """

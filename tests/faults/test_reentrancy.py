@@ -32,6 +32,17 @@ BLOCKS = ("n5zarr.codecs", "n5zarr.arrays", "n5zarr.fast", "n5zarr.storage")
 SHAPE, CHUNKS = (5, 7, 11), (3, 5, 7)
 
 
+@contextmanager
+def on_timer(handler: Callable[[int, FrameType | None], object]) -> Iterator[None]:
+    """Let a handler be called when the timer of this process ends."""
+    before = signal.signal(signal.SIGALRM, handler)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
 def update(path: Path, change: Callable[[bytes | None], bytes]) -> bytes | None:
     return FileWriter("atomic", pytest.fail).update(str(path), change)
 
@@ -123,16 +134,12 @@ def test_a_timer_that_writes_while_gzip_is_written(tmp_path: Path) -> None:
         n_handled += 1
         arrays[1][:] = contents[1]
 
-    before = signal.signal(signal.SIGALRM, handler)
-    try:
+    with on_timer(handler):
         for _ in range(20):
             signal.setitimer(signal.ITIMER_REAL, 0.003)
             arrays[0][:] = contents[0]
             signal.setitimer(signal.ITIMER_REAL, 0.002)
             assert np.array_equal(arrays[0][:], contents[0])
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
     assert n_handled > 10
     assert np.array_equal(arrays[0][:], contents[0])
     assert np.array_equal(arrays[1][:], contents[1])

@@ -24,12 +24,12 @@ import zarr
 
 import n5zarr
 from n5zarr import N5Store
-from n5zarr.errors import N5BlockError, N5Error
+from n5zarr.errors import N5BlockError
 from n5zarr.fast import kernel
 from n5zarr.storage import files, locks
 from n5zarr.storage.writing import FileWriter
 from tests.contract.test_kernel import python_only
-from tests.faults.test_reentrancy import interrupted
+from tests.faults.test_reentrancy import interrupted, on_timer
 from tests.processes import CONTEXT, METHOD
 
 if TYPE_CHECKING:
@@ -408,8 +408,7 @@ def test_a_timer_that_writes_the_block_that_is_being_written(
             return
         written[0] = value
 
-    before = signal.signal(signal.SIGALRM, handler)
-    try:
+    with on_timer(handler):
         for value in range(1000, 50_000):
             if written[0] > ROUNDS:
                 break
@@ -417,30 +416,7 @@ def test_a_timer_that_writes_the_block_that_is_being_written(
             array[QUARTERS[0]] = value
             signal.setitimer(signal.ITIMER_REAL, 0)
             assert quarters(array)[:2] == [value, written[0]]
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
     assert written[0] > ROUNDS
-
-
-@pytest.mark.parametrize("opening", OPENINGS)
-@pytest.mark.parametrize("durability", DURABILITIES)
-@pytest.mark.parametrize("where", [np.s_[:, :], np.s_[1:3, 2:5]], ids=["whole", "part"])
-def test_a_link_to_nothing_is_kept(
-    tmp_path: Path, where: Any, durability: Durability, opening: Any
-) -> None:
-    made = n5zarr.create_array(
-        tmp_path / "c.n5", path="a", shape=(5, 7), chunks=(5, 7), dtype="u2", attributes={"x": 1}
-    )
-    made[...] = 3
-    block = tmp_path / "c.n5" / "a" / "0" / "0"
-    block.unlink()
-    block.symlink_to(tmp_path / "gone")
-    array = opening(tmp_path / "c.n5", "a", durability)
-    with pytest.raises(N5Error, match=r"a link to \S*gone, which does not exist"):
-        array[where] = 9
-    assert block.is_symlink()
-    assert not (tmp_path / "gone").exists()
 
 
 def test_two_threads_that_are_interrupted_while_they_replace_files(
