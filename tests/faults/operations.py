@@ -2,15 +2,13 @@
 
 The container is two places: ``c.n5``, which :func:`prepare` makes, and ``out.n5``, where a
 conversion goes. What they hold is compared as keys and bytes: each block and document is a unit,
-which is old or new. :func:`elements` decodes the blocks by numpy alone.
+which is old or new. `tests.fuzz.oracle` decodes the blocks.
 """
 
 from __future__ import annotations
 
 import asyncio
-import gzip
 import json
-import struct
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass
 from functools import partial
@@ -27,6 +25,7 @@ from n5zarr import N5Store
 from n5zarr._zarr import sync
 from n5zarr.errors import N5Error
 from n5zarr.storage.files import is_unfinished
+from tests.fuzz.oracle import read_dataset
 from tests.waiting import PATIENCE, wait_until
 
 if TYPE_CHECKING:
@@ -277,24 +276,7 @@ OPERATIONS: dict[str, Operation] = {
 def elements(objects: Mapping[str, bytes], dataset: str) -> np.ndarray:
     """Decode a dataset without code of n5zarr."""
     document = json.loads(objects[f"{dataset}/{_DOCUMENT}"])
-    dtype = {"uint8": ">u1", "uint16": ">u2"}[document["dataType"]]
-    found = np.zeros(document["dimensions"][::-1], dtype)
-    for key, data in objects.items():
-        name = key.removeprefix(f"{dataset}/")
-        if name == key or not name.replace("/", "").isdigit():
-            continue
-        (ndim,) = struct.unpack(">2xH", data[:4])
-        extent = struct.unpack(f">{ndim}I", data[4 : 4 + 4 * ndim])[::-1]
-        payload = data[4 + 4 * ndim :]
-        if document["compression"]["type"] == "gzip":
-            payload = gzip.decompress(payload)
-        block = np.frombuffer(payload, dtype).reshape(extent)
-        sizes = document["blockSize"][::-1]
-        start = [int(n) * size for n, size in zip(name.split("/")[::-1], sizes, strict=True)]
-        box = tuple(slice(at, at + n) for at, n in zip(start, extent, strict=True))
-        part = found[box]
-        part[...] = block[tuple(slice(0, n) for n in part.shape)]
-    return found
+    return read_dataset(document, lambda at: objects.get("/".join([dataset, *map(str, at)])))
 
 
 def until_quiet(is_done: Callable[[], bool] = lambda: True) -> None:

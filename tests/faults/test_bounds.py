@@ -352,15 +352,6 @@ def test_an_axis_whose_name_no_node_has(tmp_path: Path, name: str) -> None:
     assert opened["a"]["dim_1"].values.tolist() == [4.0 * n for n in range(7)]
 
 
-def test_a_fill_value_of_many_elements(tmp_path: Path) -> None:
-    """A fill value that is a list is an error that names the fill value."""
-    zarr.create_array(N5Store(tmp_path / "c.n5"), name="a", shape=(5, 7), dtype=bool)
-    record = outside.read_document(tmp_path / "c.n5/a")["zarr"] | {"fill_value": [False, True]}
-    outside.merge_document(tmp_path / "c.n5/a", {"zarr": record})
-    with pytest.raises(N5Error, match=r"fill_value: expected one of bool, got \[False, True\]"):
-        n5zarr.open(tmp_path / "c.n5", path="a")
-
-
 # ------------------------------------------------------------------ listings
 
 
@@ -461,10 +452,3 @@ def test_a_coordinate_gives_way_to_a_group_of_its_name(tmp_path: Path) -> None:
     assert tree["y/b"].shape == (7,)
     assert tree["a"].dims == ("y", "x")
     assert list(tree.to_dataset().coords) == ["x"]
-
-
-def test_a_name_too_long_for_a_file_is_missing(tmp_path: Path) -> None:
-    n5zarr.create_array(tmp_path / "c.n5", path="a", data=np.ones((3, 5), "u1"))
-    with pytest.raises(FileNotFoundError, match="got nothing"):
-        n5zarr.open(tmp_path / "c.n5", path="x" * 300)
-    assert "x" * 300 not in n5zarr.open_group(tmp_path / "c.n5")

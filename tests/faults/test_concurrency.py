@@ -10,9 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 import zarr
-from zarr.storage import MemoryStore
 
-import n5zarr
 from n5zarr import N5Store
 from tests.faults.test_other_programs import end, go_on, java_once
 from tests.processes import CONTEXT
@@ -54,27 +52,6 @@ def test_no_attribute_of_four_processes_is_lost(tmp_path: Path) -> None:
     # an array that was opened before changes what it changes, no more
     array.attrs["late"] = True
     assert zarr.open_array(N5Store(root), path="a").attrs.asdict() == expected | {"late": True}
-
-
-@pytest.mark.parametrize("path", ["g", "g/a"])
-@pytest.mark.parametrize("where", ["local", "memory"])
-@pytest.mark.parametrize("n_stores", [1, 2])
-def test_two_live_nodes_keep_what_each_of_them_sets(
-    tmp_path: Path, where: str, path: str, n_stores: int
-) -> None:
-    """Two open nodes, of one store object or two, keep the attributes that the other has set."""
-    place = tmp_path / "c.n5" if where == "local" else MemoryStore()
-    stores = [N5Store(place) for _ in range(n_stores)]
-    attributes = {"x": 0, "y": 0, "gone": 1}
-    zarr.create_group(stores[0], path="g", attributes=attributes)
-    n5zarr.create_array(stores[0], path="g/a", shape=(3,), dtype="u1", attributes=attributes)
-    first, second = (n5zarr.open(stores[-k], "r+", path=path) for k in range(2))
-    second.attrs["y"] = 1
-    first.attrs["x"] = 2
-    del first.attrs["gone"]
-    n5zarr.set_attribute(stores[0], path, "z", 3)
-    second.attrs["y"] = 4
-    assert n5zarr.open(place, path=path).attrs.asdict() == {"x": 2, "y": 4, "z": 3}
 
 
 def test_changes_may_be_stored_in_another_order_than_they_were_asked_for(tmp_path: Path) -> None:

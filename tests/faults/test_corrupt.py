@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import bz2
 import gzip
 import json
@@ -16,11 +15,10 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 import pytest
 import zarr
-from zarr.buffer import cpu
-from zarr.storage import LocalStore, MemoryStore, WrapperStore
+from zarr.storage import LocalStore, WrapperStore
 
 import n5zarr
-from n5zarr import N5Error, N5Store, N5Warning
+from n5zarr import N5Error, N5Store
 from n5zarr.errors import N5AttributesError, N5BlockError, N5UnsupportedError
 
 if TYPE_CHECKING:
@@ -427,16 +425,6 @@ def test_a_count_of_values_of_bytes_is_not_allocated(tmp_path: Path) -> None:
         array[0]
 
 
-def test_a_missing_block_is_no_error(root: Path) -> None:
-    write_container(root, COMPRESSIONS["gzip"])
-    block_file(root).unlink()
-    expected = VALUES.copy()
-    expected[part((0, 0, 0))] = 0
-    for codecs in ("n5", "zarr"):
-        np.testing.assert_array_equal(open_array(root, codecs)[...], expected)
-    assert n5zarr.read_block(root, PATH, (0, 0, 0)) is None
-
-
 # ---------------------------------------------------------------------- documents
 
 DOCUMENT = describe({"type": "gzip"})
@@ -543,18 +531,6 @@ def test_a_document_that_is_no_object_is_a_group(root: Path, document: bytes) ->
         n5zarr.read_block(root, PATH, (0, 0, 0))
 
 
-@pytest.mark.parametrize("missing", ["dimensions", "dataType", "compression"])
-def test_a_dataset_with_one_key_lost_is_a_group_with_a_warning(root: Path, missing: str) -> None:
-    write_container(root, COMPRESSIONS["gzip"])
-    document = without(missing)
-    (root / PATH / "attributes.json").write_bytes(_json(document))
-    with pytest.warns(N5Warning, match=f"a dataset also has {missing}") as caught:
-        group = zarr.open(N5Store(root), path=PATH, mode="r")
-    assert isinstance(group, zarr.Group)
-    assert len(caught) == 1
-    assert f"{root}: {PATH}/attributes.json: read as a group" in str(caught[0].message)
-
-
 @pytest.mark.parametrize("codecs", ["n5", "zarr"])
 @pytest.mark.parametrize("zarr_format", [2, 3])
 def test_numbers_in_quotes_are_numbers_as_in_java(
@@ -607,54 +583,6 @@ def test_valid_n5_that_is_no_array_is_unsupported_at_opening(
         open_array(root, codecs)
     assert caught.value.kind == kind
     assert str(caught.value).startswith(f"{root}: {PATH}")
-
-
-# ---------------------------------------------------------------------- listing
-
-
-def add_children(root: Path) -> None:
-    """Put a sound and three broken children beside `em/raw`."""
-    for name, document in {
-        "fine": b'{"note":1}',
-        "cut": b'{"note"',
-        "zero": changed(blockSize=[0, 3, 4]),
-        "lzo": changed(compression={"type": "lzo"}),
-        "digits": b"{a:" + b"9" * 5000 + b"}",
-    }.items():
-        (root / "em" / name).mkdir()
-        (root / "em" / name / "attributes.json").write_bytes(document)
-
-
-@pytest.mark.parametrize("zarr_format", [2, 3])
-def test_broken_children_are_left_out_with_a_warning_each(root: Path, zarr_format: int) -> None:
-    add_children(write_container(root, COMPRESSIONS["gzip"]))
-    store = N5Store(root, zarr_format=zarr_format)  # type: ignore[arg-type]
-    group = zarr.open_group(store, path="em", mode="r", zarr_format=zarr_format)  # type: ignore[arg-type]
-    with pytest.warns(N5Warning) as caught:
-        assert sorted(name for name, _ in group.members()) == ["fine", "raw"]
-    messages = sorted(str(warning.message) for warning in caught)
-    assert len(messages) == 4
-    for name, message in zip(["cut", "digits", "lzo", "zero"], messages, strict=True):
-        assert message.startswith(f"{root}: omitted from the listing: em/{name}/attributes.json: ")
-    # once per store, whatever is listed again; an error within `members` would be one here
-    assert sorted(name for name, _ in group.members()) == ["fine", "raw"]
-    assert sorted(name for name, _ in group.arrays()) == ["raw"]
-
-
-def test_a_broken_child_can_still_be_asked_for_what_is_wrong(root: Path) -> None:
-    add_children(write_container(root, COMPRESSIONS["gzip"]))
-    group = zarr.open_group(N5Store(root), path="em", mode="r")
-    with pytest.raises(N5AttributesError, match=r"blockSize\[0\]: expected an integer from 1"):
-        group["zero"]
-
-
-def test_a_directory_whose_name_is_no_path_does_not_hide_the_others(root: Path) -> None:
-    write_container(root, COMPRESSIONS["gzip"])
-    (root / "em" / "back\\slash").mkdir()
-    (root / "em" / "back\\slash" / "attributes.json").write_text("{}")
-    group = zarr.open_group(N5Store(root), path="em", mode="r")
-    with pytest.warns(UserWarning, match="slash"):
-        assert [name for name, _ in group.members()] == ["raw"]
 
 
 # ---------------------------------------------------------------------- the wrapped store
@@ -731,21 +659,3 @@ def test_errors_of_the_root_document_are_raised_again_after_they_are_mended(root
     (root / "attributes.json").write_text('{"n5":"9.0.0"}')
     with pytest.raises(N5UnsupportedError, match=r"'9\.0\.0'"):
         zarr.open(store, mode="r")
-
-
-@pytest.mark.parametrize("codecs", ["n5", "zarr"])
-def test_broken_blocks_of_an_asynchronous_store_are_named_too(
-    codecs: Literal["n5", "zarr"],
-) -> None:
-    async def fill() -> MemoryStore:
-        memory = MemoryStore()
-        buffer = cpu.Buffer.from_bytes
-        await memory.set(f"{PATH}/attributes.json", buffer(changed()))
-        await memory.set(f"{PATH}/0/0/0", buffer(header(0, BLOCK_SIZE) + b"junk"))
-        return memory
-
-    wrapped = WrapperStore(asyncio.run(fill()))
-    with pytest.raises(N5BlockError) as caught:
-        open_array(wrapped, codecs)[...]
-    assert f"{PATH}: block 0/0/0: block payload: " in str(caught.value)
-    assert "memory://" in str(caught.value)

@@ -11,7 +11,6 @@ import signal
 import sys
 import threading
 import time
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from itertools import product
 from pathlib import Path
@@ -49,7 +48,6 @@ QUARTERS = [
     for y in (slice(0, 17), slice(17, None))
     for x in (slice(0, 11), slice(11, None))
 ]
-WHOLE = 10_000  # values from here on are of whole blocks
 
 DURABILITIES: list[Durability] = ["atomic", "durable", "overwrite"]
 # kernel without Python, kernel that calls Python to encode, kernel that calls Python for both
@@ -141,31 +139,6 @@ def read_quarters(case: Case, number: int) -> None:
         assert time.monotonic() < end
 
 
-def write_quarter_or_whole(case: Case, number: int) -> None:
-    """Write one of two quarters, or the whole block, and check the other quarters."""
-    array = case.open(number)
-    for value in range(2, ROUNDS + 2):
-        if number == 0:
-            array[...] = WHOLE + value
-            assert quarters(array)[2:] == [WHOLE + value] * 2
-        else:
-            before = quarters(array)[3]
-            array[QUARTERS[number - 1]] = value
-            now = quarters(array)[number - 1]
-            assert now == value or now > max(WHOLE, before), (value, before, now)
-
-
-def write_quarter_or_remove(case: Case, number: int) -> None:
-    """Write a quarter, or remove the block, and check that no older value returns."""
-    array = case.open(number)
-    for value in range(2, ROUNDS + 2):
-        if number == 0:
-            array[...] = 0
-        else:
-            array[QUARTERS[number]] = value
-            assert quarters(array)[number] in (value, 0)
-
-
 def work(jobs: list[tuple[Callable[[Case, int], None], Case, int]], barrier: Barrier) -> None:
     for job, case, number in jobs:
         barrier.wait(PATIENCE)
@@ -195,14 +168,6 @@ def test_four_processes_write_quarters_of_one_block(tmp_path: Path) -> None:
     run_in_processes(cases(tmp_path / "c.n5"), *[write_quarter] * 4, read_quarters)
 
 
-def test_whole_blocks_and_parts_of_them(tmp_path: Path) -> None:
-    run_in_processes(cases(tmp_path / "c.n5"), *[write_quarter_or_whole] * 3)
-
-
-def test_blocks_that_are_removed_while_parts_are_written(tmp_path: Path) -> None:
-    run_in_processes(cases(tmp_path / "c.n5"), *[write_quarter_or_remove] * 3)
-
-
 @pytest.mark.parametrize(
     ("durability", "scheduler"), [*((d, "threads") for d in DURABILITIES), ("atomic", "processes")]
 )
@@ -222,28 +187,6 @@ def test_chunks_of_dask_that_are_not_aligned_with_blocks(
             dask.array.store(pieces, array, lock=False, scheduler=scheduler, num_workers=4)
         np.testing.assert_array_equal(array[...], values)
         values = values[::-1].copy()
-
-
-@pytest.mark.each_of(7)
-@pytest.mark.parametrize("is_fast", [True, False], ids=["kernel", "Python"])
-@pytest.mark.parametrize("durability", DURABILITIES)
-@pytest.mark.parametrize("compression", COMPRESSIONS, ids=lambda c: c["type"])
-@pytest.mark.parametrize("job", [write_quarter, write_quarter_or_whole, write_quarter_or_remove])
-def test_four_threads_write_one_block(
-    tmp_path: Path, job: Any, compression: Any, durability: Durability, *, is_fast: bool
-) -> None:
-    """Four threads write one block with two stores, and lose nothing."""
-    stores = [N5Store(tmp_path / "c.n5", codecs="n5", durability=durability) for _ in range(2)]
-    n_opened = iter(range(99))
-
-    def opening(*_: object) -> Any:
-        return n5zarr.open(stores[next(n_opened) % 2], "r+", path="d")
-
-    case = Case(tmp_path / "c.n5", "d", (durability,), opening, is_fast)
-    case.create(compression)
-    n_threads = 4 if job is write_quarter else 3
-    with nullcontext() if is_fast else python_only(), ThreadPoolExecutor(n_threads) as pool:
-        list(pool.map(job, [case] * n_threads, range(n_threads)))
 
 
 # ------------------------------------------------------------------ killed writers

@@ -168,6 +168,13 @@ def _http_obstore(wait: float) -> dict[str, Any]:
     return {"backend": "obstore", "storage_options": _obstore_client(wait)}
 
 
+def options_of(library: str, url: str, wait: float = PATIENCE) -> dict[str, Any]:
+    """Return the options for a server with S3, or a web server, as "s3 obstore" or "http"."""
+    on_the_web = {"http": _http, "http fsspec": _http_fsspec, "http obstore": _http_obstore}
+    on_s3 = {"s3": _chosen, "s3 fsspec": _s3fs, "s3 obstore": _obstore}
+    return on_s3[library](url, wait) if library in on_s3 else on_the_web[library](wait)
+
+
 S3: dict[str, Callable[..., dict[str, Any]]] = {
     "obstore": _obstore,
     "chosen": _chosen,  # obstore, with the options of s3fs

@@ -213,18 +213,6 @@ def test_a_damaged_block_is_named_and_ends_the_read(how: dict[str, Any]) -> None
     assert len(inner.asked) < 30
 
 
-def test_a_failed_request_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    inner = made((40,), (2,), numbers((40,)))
-    array: Any = zarr.open_array(N5Store(inner), path="a", mode="r")
-
-    async def fail(self: Any, key: str, *_: Any) -> None:
-        raise ConnectionError(key)
-
-    monkeypatch.setattr(Watched, "get", fail)
-    with pytest.raises(ConnectionError, match="a/"):
-        array[...]
-
-
 def test_blocks_of_every_kind_are_those_of_local_files(tmp_path: Path) -> None:
     values = numbers((13, 17, 11))
     local: Any = n5zarr.create_array(
