@@ -23,8 +23,7 @@ atheris: Any = import_module("atheris") if find_spec("atheris") else None  # onl
 
 with nullcontext() if atheris is None else atheris.instrument_imports(["n5zarr"]):
     from tests.fuzz.blocks import WAYS, Blocks
-    from tests.fuzz.corpus import CORPUS, keep
-    from tests.fuzz.judge import Case
+    from tests.fuzz.judge import CORPUS, Case, keep
     from tests.fuzz.mutate import mutated
 
 if TYPE_CHECKING:

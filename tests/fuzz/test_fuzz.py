@@ -21,8 +21,7 @@ from n5zarr import N5Error
 from n5zarr.errors import N5BlockError
 from tests.fuzz.__main__ import HARNESSES
 from tests.fuzz.blocks import ALWAYS, ARRAYS, WAYS, _compared
-from tests.fuzz.corpus import kept
-from tests.fuzz.judge import Case, judged
+from tests.fuzz.judge import Case, judged, kept
 from tests.fuzz.oracle import Expected, read_files
 from tests.fuzz.seeds import JAVA
 from tests.fuzz.watch import SECONDS, Report, examine, run

@@ -23,7 +23,7 @@ import n5zarr
 from n5zarr import N5Store
 from n5zarr.storage.requests import Get, Update
 from tests.faults.operations import OPERATIONS, Case
-from tests.remote.conftest import S3, client, obstore_options
+from tests.remote.conftest import S3, client, obstore_options, options_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -44,7 +44,7 @@ class Bucket:
         self.s3, self.proxy = client(server), proxy
         self.name = f"b{uuid.uuid4().hex}"
         self.s3.create_bucket(Bucket=self.name)
-        self.options = S3[backend](proxy.url)
+        self.options = options_of(S3[backend], proxy.url)
 
     def open(self, name: str = "c.n5") -> N5Store:
         return N5Store(f"s3://{self.name}/{name}", codecs="n5", **self.options)

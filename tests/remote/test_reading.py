@@ -27,6 +27,7 @@ from n5zarr.errors import N5UnsupportedError
 from n5zarr.metadata.inspect import describe, describe_tree
 from n5zarr.storage.place import place_of
 from n5zarr.store.location import root_of
+from tests import url_pipelines
 from tests.command import CliRunner
 from tests.remote import servers
 from tests.remote.conftest import (
@@ -444,3 +445,35 @@ def test_everything_else_takes_urls(place: Place, local: Path) -> None:
                 "em", *empty, "implicit", "labels", "odd n%41me", "raw",
             ]  # fmt: skip
     assert describe(place.open(), path="em/s1", size=False)["shape_c"] == (20, 48, 64)
+
+
+@pytest.mark.each_of(8)
+def test_validate_finds_what_it_finds_in_files(place: Place, local: Path) -> None:
+    if not place.has_lists:
+        with pytest.raises(N5UnsupportedError, match="listing: ") as refused:
+            n5zarr.validate(place.open())
+        assert refused.value.kind == "listing"
+        return
+    there, here = n5zarr.validate(place.open()), n5zarr.validate(local)
+    assert there.ok
+    assert there.findings == here.findings
+    assert (there.n_groups, there.n_datasets, there.n_blocks, there.n_bytes) == (
+        here.n_groups + (place.name in S3),  # the marker `empty/`
+        here.n_datasets,
+        here.n_blocks,
+        here.n_bytes,
+    )
+    assert here.n_blocks > 0
+
+
+@pytest.mark.parametrize("url", ["s3://lab/{}|n5:em/s1", "s3://lab/{}/em|n5:s1"])
+def test_zarrs_url_pipelines_read_a_container_on_s3(
+    monkeypatch: pytest.MonkeyPatch, s3_server: str, bucket: str, local: Path, url: str
+) -> None:
+    url_pipelines.install(monkeypatch)
+    expected: Any = n5zarr.open_array(local, path="em/s1")
+    found = url_pipelines.open_url(
+        url.format(local.name), mode="r", storage_options=chosen_options(s3_server)
+    )
+    np.testing.assert_array_equal(found[...], expected[...])
+    assert bucket == "lab"
