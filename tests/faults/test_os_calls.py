@@ -34,16 +34,12 @@ def test_all_that_the_boundary_does(
         "pytest",
         *options,
         f"--junitxml={report}",
-        str(HERE / "os_calls.py"),
+        HERE / "os_calls.py",
     ]
     done = subprocess.run(
-        command,
-        env=environment(tmp_path),
-        cwd=HERE.parent.parent,
-        capture_output=True,
-        text=True,
+        command, env=environment(tmp_path), cwd=HERE.parent.parent, capture_output=True, text=True,
         check=False,
-    )
+    )  # fmt: skip
     assert done.returncode == 0, done.stdout[-20_000:]
     rows = ET.parse(report).iter("property")  # noqa: S314 - our own
     for row in rows:

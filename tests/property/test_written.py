@@ -177,16 +177,9 @@ def test_every_dtype_comes_back(
     empty = data.draw(st.booleans())
     with tempfile.TemporaryDirectory(dir=MEMORY) as folder:
         how = {"zarr_format": zarr_format, "axis_order": axis_order, "codecs": codecs}
-        create = {
-            "name": "g/a",
-            "shape": shape,
-            "chunks": chunks,
-            "dtype": dtype,
-            "fill_value": fill,
-            "attributes": {"x": [1.5, None]},
-            "zarr_format": zarr_format,
-            "config": {"write_empty_chunks": empty},
-        }
+        create = {"name": "g/a", "shape": shape, "chunks": chunks, "dtype": dtype}
+        create |= {"fill_value": fill, "attributes": {"x": [1.5, None]}}
+        create |= {"zarr_format": zarr_format, "config": {"write_empty_chunks": empty}}
         array, expected = written(N5Store(f"{folder}/c.n5", **how), values, create)
         assert same(array[...], expected)
         found = reopened(f"{folder}/c.n5", **how)
@@ -307,13 +300,9 @@ def test_native_types_are_read_by_tensorstore_z5py_and_a_plain_decoder(
     values = data.draw(npst.arrays(dtype, shape))
     with tempfile.TemporaryDirectory(dir=MEMORY) as folder:
         array = zarr.create_array(
-            N5Store(f"{folder}/c.n5"),
-            name="g/a",
-            shape=shape,
-            chunks=chunks,
-            dtype=dtype,
+            N5Store(f"{folder}/c.n5"), name="g/a", shape=shape, chunks=chunks, dtype=dtype,
             compressors=COMPRESSORS[compressor],
-        )
+        )  # fmt: skip
         array[...] = values
         expected = np.asarray(array[...]).reshape(shape or (1,))
         dataset = Path(folder, "c.n5", "g", "a")

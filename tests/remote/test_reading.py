@@ -151,17 +151,6 @@ def test_exists_and_size(place: Place) -> None:
         sync(store.exists("em/s0/c/0/0/0"))
 
 
-@pytest.mark.each_of(2)
-def test_stores_are_pickled_compared_and_named(place: Place) -> None:
-    store = place.open()
-    again = pickle.loads(pickle.dumps(store))
-    assert again == store == place.open()
-    assert store == place.open(axis_order="F")  # of the same place
-    assert (again.codecs, again.axis_order) == (store.codecs, store.axis_order)
-    np.testing.assert_array_equal(array(again, ODD)[...], VALUES)
-    assert ROOT in unquote(str(store)) or ROOT in str(store)
-
-
 HINT = "em/s0/2/.*forbidden; .*forbidden_is_missing=True"
 
 
