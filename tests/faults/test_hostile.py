@@ -19,7 +19,7 @@ import xarray as xr
 import zarr
 
 import n5zarr
-from n5zarr.errors import N5AttributesError, N5UnrepresentableError
+from n5zarr.errors import N5AttributesError
 from tests.property import outside
 from tests.remote.servers import serving
 
@@ -149,14 +149,6 @@ def test_recorded_codecs_cost_no_more_than_their_block(tmp_path: Path, record: A
     with pytest.raises(N5AttributesError, match=f"{root}: d/attributes.json: .*codecs: expected"):
         zarr.open(n5zarr.N5Store(root), path="d", mode="r")
     np.testing.assert_array_equal(n5zarr.open_array(root, path="d", mode="r")[...], values)
-
-
-def test_an_array_with_too_many_chunks_in_a_shard_is_not_written(tmp_path: Path) -> None:
-    store = n5zarr.N5Store(tmp_path / "c.n5")
-    with pytest.raises(N5UnrepresentableError, match="at most 16384 chunks"):
-        zarr.create_array(store, name="a", shape=(2**15,), chunks=(1,), shards=(2**15,), dtype="u1")
-    shape = (64, 2**14)
-    zarr.create_array(store, name="b", shape=shape, chunks=(8, 8), shards=shape, dtype="u1")
 
 
 def test_the_record_does_not_replace_what_n5_says(tmp_path: Path) -> None:

@@ -32,8 +32,6 @@ if TYPE_CHECKING:
 
 __all__ = ["WAYS", "Blocks"]
 
-BATCHED = "zarr.core.codec_pipeline.BatchedCodecPipeline"
-
 type Box = tuple[slice, ...]
 type Position = tuple[int, ...]
 
@@ -47,16 +45,13 @@ def by_n5zarr(seed: Seed, axis_order: Any = "C") -> Any:
 
 
 @cache
-def by_zarr(seed: Seed, zarr_format: Any = 3, codecs: Any = "zarr") -> Any:
-    store = N5Store(seed.root, zarr_format=zarr_format, codecs=codecs)
-    return zarr.open_array(store, path=seed.path, mode="r")
-
-
-@cache
-def by_pipeline_of_zarr(seed: Seed, zarr_format: Any = 3, codecs: Any = "zarr") -> Any:
-    with zarr.config.set({"codec_pipeline.path": BATCHED}):
+def by_zarr(seed: Seed, zarr_format: Any = 3, codecs: Any = "zarr", pipeline: Any = None) -> Any:
+    with zarr.config.set({"codec_pipeline.path": pipeline} if pipeline else {}):
         store = N5Store(seed.root, zarr_format=zarr_format, codecs=codecs)
         return zarr.open_array(store, path=seed.path, mode="r")
+
+
+by_pipeline_of_zarr = partial(by_zarr, pipeline="zarr.core.codec_pipeline.BatchedCodecPipeline")
 
 
 def by_engine(seed: Seed) -> Any:
