@@ -89,24 +89,13 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for version in (2, 3):
         group = zarr.open_group(root / "lab" / f"{version}.zarr", mode="w", zarr_format=version)
         group.create_array("a", data=VALUES, chunks=CHUNKS)
-        scale: Any = [{"type": "scale", "scale": [1.0, 1.0, 1.0]}]
-        images: Any = [
-            {
-                "axes": [{"name": name, "type": "space"} for name in "zyx"],
-                "datasets": [{"path": "a", "coordinateTransformations": scale}],
-                "version": "0.4",
-            }
-        ]
-        group.attrs.update(
-            {"multiscales": images}
-            if version == 2
-            else {
-                "ome": {
-                    "version": "0.5",
-                    "multiscales": [{k: v for k, v in images[0].items() if k != "version"}],
-                }
-            }
-        )
+        level = {"path": "a", "coordinateTransformations": [{"type": "scale", "scale": [1.0] * 3}]}
+        axes = [{"name": name, "type": "space"} for name in "zyx"]
+        image: Any = {"axes": axes, "datasets": [level]}
+        if version == 2:
+            group.attrs["multiscales"] = [image | {"version": "0.4"}]
+        else:
+            group.attrs["ome"] = {"version": "0.5", "multiscales": [image]}
     return root
 
 
