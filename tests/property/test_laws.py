@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import itertools
 import json
 import math
@@ -13,11 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
-from zarr.buffer import cpu
-from zarr.storage import MemoryStore
 
 import n5zarr
-from n5zarr import N5Error, N5Store
+from n5zarr import N5Error
 from n5zarr.codecs.block import pad_or_truncate
 from n5zarr.codecs.label_multiset import arg_max_labels
 from n5zarr.codecs.strings import join_strings, split_strings
@@ -288,41 +285,6 @@ def test_any_document_is_a_node_or_an_error(document: dict[str, JSON]) -> None:
         assert err.kind in ("member", "data-type", "compression")  # noqa: PT017
     else:
         assert isinstance(parsed, GroupAttributes | DatasetAttributes)
-
-
-DOCUMENT = (
-    b'{"dimensions":[5,7,11],"dataType":"uint16","compression":{"type":"gzip","level":6},'
-    b'"blockSize":[2,3,4],"axes":["x","y","z"]}'
-)
-
-
-def read_document(data: bytes, zarr_format: ZarrFormat) -> bytes | None:
-    """Ask a store for the Zarr document of the dataset `a`."""
-
-    async def get() -> bytes | None:
-        store = N5Store(
-            MemoryStore({"a/attributes.json": cpu.Buffer.from_bytes(data)}), zarr_format=zarr_format
-        )
-        name = "zarr.json" if zarr_format == 3 else ".zattrs"
-        value = await store.get(f"a/{name}", cpu.buffer_prototype)
-        return None if value is None else value.to_bytes()
-
-    return asyncio.run(get())
-
-
-# of documents that lost one key
-@pytest.mark.filterwarnings("ignore:.*but a dataset also has:n5zarr.N5Warning")
-@given(st.data(), zarr_formats)
-def test_any_bytes_as_attributes_json_are_a_node_or_an_error(
-    data: st.DataObject, zarr_format: ZarrFormat
-) -> None:
-    stored = data.draw(damaged(DOCUMENT) | st.binary(max_size=40))
-    try:
-        document = read_document(stored, zarr_format)
-    except N5Error as err:
-        assert "a/attributes.json" in str(err) or str(err).startswith("memory://")  # noqa: PT017
-    else:
-        assert document is None or isinstance(json.loads(document), dict)
 
 
 def naive_fit(block: np.ndarray, shape: tuple[int, ...], fill_value: Any) -> np.ndarray:
