@@ -12,7 +12,7 @@ import sys
 from collections import Counter
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from contextlib import nullcontext
-from functools import partial
+from functools import cache, partial
 from itertools import product
 from pathlib import Path
 from threading import Barrier
@@ -174,11 +174,18 @@ def rounds(
                 ]  # fmt: skip
 
 
+@cache
+def shared(root: Path, durability: Any) -> N5Store:
+    return N5Store(root, codecs="n5", durability=durability)
+
+
 def opened(job: Job, path: str) -> Any:
-    """Open a node with a store object of the writer's own."""
+    """Open a node with a store object of the writer's own, or one that threads share."""
     match job.way:
         case "own":
             return n5zarr.open(job.root, "r+", path=path, durability=job.durability)
+        case "shared":
+            return n5zarr.open(shared(job.root, job.durability), "r+", path=path)
         case "v2":
             store = N5Store(job.root, zarr_format=2, durability=job.durability)
         case _:
@@ -258,7 +265,8 @@ def of_block(state: Any, operation: Operation) -> Any:
 def test_blocks_and_their_parts(root: Path, compression: Any, durability: Any) -> None:
     how = {"path": "a", "shape": SHAPE, "chunks": CHUNKS, "dtype": "u2", "compression": compression}
     ways = DURABILITIES if durability == "mixed" else [durability]
-    for pool, jobs in rounds(root, ["own", "v3", "v2"], ways, N_OF_PROCESSES or 2):
+    of_jobs = ["shared", "own", "shared", "v3", "v2"]
+    for pool, jobs in rounds(root, of_jobs, ways, N_OF_PROCESSES or 2):
         array = n5zarr.create_array(jobs[0].root, **how)
         history = run(use_blocks, jobs, pool)
         assert unexplained(history, (0,) * 4, of_block) == []

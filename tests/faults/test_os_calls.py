@@ -29,7 +29,7 @@ def test_all_that_the_boundary_does(
     report = tmp_path / "report.xml"
     options = ["-q", "-n", "0", "-p", "no:cacheprovider", "-o", "junit_family=xunit1"]
     options.append(f"--junitxml={report}")
-    command = [sys.executable, "-m", "pytest", *options, HERE / "os_calls.py"]
+    command = [sys.executable, "-m", "pytest", *options, str(HERE / "os_calls.py")]
     done = subprocess.run(
         command, env=environment(tmp_path), cwd=HERE.parent.parent, capture_output=True, text=True,
         check=False,

@@ -27,7 +27,7 @@ from tests.fuzz.oracle import Expected, expected_block, expected_chunk, extent_o
 from tests.fuzz.seeds import Seed, make_seeds
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
     from pathlib import Path
 
 __all__ = ["WAYS", "Blocks"]
@@ -146,8 +146,10 @@ WAYS = (*(name for name in ARRAYS if name not in ALWAYS), "part", "read_block", 
 class Blocks:
     """The blocks of all seeds, in containers of this process."""
 
-    def __init__(self, directory: Path) -> None:
-        self.seeds = make_seeds(directory)
+    def __init__(
+        self, directory: Path, make: Callable[[Path], Iterable[Seed]] = make_seeds
+    ) -> None:
+        self.seeds = [*make(directory)]
         self.others = [block for seed in self.seeds for block in seed.blocks.values()]
 
     def case(self, seed: str) -> Case:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from tests.fuzz.oracle import Expected
 
-__all__ = ["COMPRESSIONS", "Seed", "make_seeds"]
+__all__ = ["COMPRESSIONS", "Seed", "make_larger", "make_seeds"]
 
 JAVA = Path(__file__).parents[1] / "data" / "java"
 FOLDERS = (
@@ -108,7 +108,7 @@ class Seed:
 
 def make_seeds(directory: Path) -> list[Seed]:
     """Make all containers in an empty directory, always in the same order."""
-    found = [*_of_java(directory), *_larger(directory), *_odd(directory)]
+    found = [*_of_java(directory), *make_larger(directory), *_odd(directory)]
     return [seed for seed in found if seed.blocks]
 
 
@@ -135,7 +135,7 @@ def _values(shape: tuple[int, ...], dtype: str, seed: int) -> np.ndarray:
     return found.astype(dtype)
 
 
-def _larger(directory: Path) -> Iterator[Seed]:
+def make_larger(directory: Path) -> Iterator[Seed]:
     """Write blocks of some thousand bytes, and ones that are cut off at the border."""
     types = itertools.cycle(("u2", "f8", "u1", "i4"))
     for k, compression in enumerate(COMPRESSIONS):
