@@ -96,7 +96,7 @@ def test_processes_that_create_nodes_at_once_do_not_disturb_each_other(tmp_path:
             assert group.attrs[f"{name}{i}"] == i
 
 
-N_ROUNDS = 120
+N_ROUNDS = 50
 
 
 def write_rounds(root: Path, name: str) -> None:
