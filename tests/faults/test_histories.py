@@ -207,16 +207,20 @@ def use_blocks(job: Job) -> list[Operation]:
     """Write boxes of parts of blocks, remove blocks by writing zeros, and read boxes."""
     history, dice = list[Operation](), random.Random(job.seed)  # noqa: S311
     array = opened(job, "a")
-    removed = 0.0 if job.beside_java else 0.3
+    removed = 0.0 if job.beside_java else 0.2
     for number in range(N_OPERATIONS):
         y, x = dice.randrange(4), dice.randrange(4)
-        parts = list(parts_of(range(y, dice.randint(y, 3) + 1), range(x, dice.randint(x, 3) + 1)))
+        rows, columns = range(y, dice.randint(y, 3) + 1), range(x, dice.randint(x, 3) + 1)
+        if is_removed := dice.random() < removed:
+            rows = columns = range(4)
+        parts = list(parts_of(rows, columns))
         first, last = parts[0][2], parts[-1][2]
         box = tuple(slice(f.start, b.stop) for f, b in zip(first, last, strict=True))
         seen: dict[Any, list[tuple[int, int]]] = {}
-        if dice.random() < 0.5:
+        if is_removed or dice.random() < 0.5:
             name = "write"
-            value = 0 if dice.random() < removed else 1 + job.number * N_OPERATIONS + number
+            is_zero = is_removed or dice.random() < removed
+            value = 0 if is_zero else 1 + job.number * N_OPERATIONS + number
             _, times = timed(partial(array.__setitem__, box, value))
             for block, part, _ in parts:
                 seen.setdefault(block, []).append((part, value))
