@@ -25,6 +25,7 @@ from zarr.storage import MemoryStore
 from n5zarr import N5Store
 from tests.fuzz.oracle import read_files
 from tests.memory import MEMORY
+from tests.property import outside
 
 # zarr's own warnings, of data types without a specification and of sharding
 pytestmark = [
@@ -307,6 +308,11 @@ def test_native_types_are_read_by_tensorstore_z5py_and_a_plain_decoder(
         expected = np.asarray(array[...]).reshape(shape or (1,))
         dataset = Path(folder, "c.n5", "g", "a")
         assert same(read_files(dataset), expected)
+        for coords in np.ndindex(*(-(-n // c) for n, c in zip(shape, chunks, strict=True))):
+            if shape and dataset.joinpath(*map(str, coords[::-1])).exists():  # truncated at the end
+                ends = zip(shape, chunks, coords, strict=True)
+                extent = tuple(min(c, n - at * c) for n, c, at in ends)
+                assert outside.block_shape(dataset, coords) == extent
         spec = {"driver": "n5", "kvstore": {"driver": "file", "path": str(dataset)}}
         assert same(tensorstore.open(spec).result().read().result().T, expected)
         if expected.size:  # z5py reads no empty selection
