@@ -9,6 +9,7 @@ import ctypes
 import os
 import shutil
 import subprocess
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
@@ -18,6 +19,8 @@ from n5zarr import N5Store
 from tests.contract.test_kernel_build import compiler
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from n5zarr.storage.interface import Durability
 
 HERE = Path(__file__).parent
@@ -40,26 +43,18 @@ def environment(directory: Path) -> dict[str, str]:
 
 
 class Call(NamedTuple):
-    """A call that has succeeded.
+    """A call that has succeeded."""
 
-    Parameters
-    ----------
-    kind, path, other : str
-        What it did: ``open``, ``open to write``, ``create``, ``list``, ``read``, ``write``,
-        ``truncate``, ``sync``, ``mkdir``, ``link``, ``rename``, ``unlink``, ``rmdir``; to what;
-        the new name.
-    inode, at : int
-        Of the open file; where it was written, or its new length.
-    data : bytes
-        What was written.
-    """
-
+    # what it did: ``open``, ``open to write``, ``create``, ``list``, ``read``, ``write``,
+    # ``truncate``, ``sync``, ``mkdir``, ``link``, ``rename``, ``unlink``, ``rmdir``; to what; the
+    # new name
     kind: str
     path: str
     other: str
+    # of the open file; where it was written, or its new length
     inode: int
     at: int
-    data: bytes
+    data: bytes  # what was written
 
     @classmethod
     def of(cls, line: str) -> Call:
@@ -69,13 +64,7 @@ class Call(NamedTuple):
 
 
 class Boundary:
-    """An observer of a directory, which can let calls fail.
-
-    Parameters
-    ----------
-    root : Path
-        The directory.
-    """
+    """An observer of a directory, which can let calls fail."""
 
     def __init__(self, root: Path) -> None:
         self._library = ctypes.CDLL(None)
@@ -85,22 +74,20 @@ class Boundary:
         self._log = root.with_name(f"{root.name}.log")
 
     def arm(
-        self,
-        how: How,
-        at: int,
-        error: int = 0,
-        *,
-        until: int | None = None,
-        recorded: bool = False,
+        self, how: How, at: int, error: int = 0, *, until: int | None = None, recorded: bool = False
     ) -> None:
         """Let the n-th call from now on fail, or all from then until another one."""
         numbers = map(ctypes.c_long, (at, at if until is None else until))
         log = os.fsencode(self._log) if recorded else b""
         self._library.boundary_arm(os.fsencode(self._root), *numbers, _HOW.index(how), error, log)
 
-    def record(self) -> None:
-        """Begin to record all calls."""
+    @contextmanager
+    def recorded(self) -> Iterator[list[Call]]:
+        """Record all calls; they are in the list afterwards."""
+        calls: list[Call] = []
         self.arm("pass", 0, recorded=True)
+        yield calls
+        calls += self.calls()
 
     def n_calls(self) -> int:
         """Return the number of calls since the fault was set."""

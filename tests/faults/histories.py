@@ -16,23 +16,12 @@ if TYPE_CHECKING:
 
 
 class Operation(NamedTuple):
-    """An operation of one writer on one object, and its observed result.
+    """An operation of one writer on one object, and its observed result."""
 
-    Parameters
-    ----------
-    place : hashable
-        The object.
-    name : str
-        What was done.
-    value : hashable
-        With what, or what was observed.
-    called, returned : int
-        Nanoseconds of the clock that all processes of the system share.
-    """
-
-    place: Hashable
-    name: str
-    value: Any
+    place: Hashable  # the object
+    name: str  # what was done
+    value: Any  # with what, or what was observed
+    # nanoseconds of the clock that all processes of the system share
     called: int
     returned: int
 
@@ -45,26 +34,12 @@ def timed[T](do: Callable[[], T]) -> tuple[T, tuple[int, int]]:
 
 
 def unexplained[State: Hashable](
-    history: Sequence[Operation],
-    initial: State,
-    done: Callable[[State, Operation], State | None],
+    history: Sequence[Operation], initial: State, done: Callable[[State, Operation], State | None]
 ) -> list[Operation]:
     """Find an object whose operations have no order.
 
-    Parameters
-    ----------
-    history : sequence of Operation
-        The operations of all threads, on any objects.
-    initial : hashable
-        The state of each object before all operations.
-    done : callable
-        Takes a state and an operation, and returns the state after it; None if what was observed
-        cannot be observed in this state.
-
-    Returns
-    -------
-    list of Operation
-        The operations of the object, by time; empty if all objects have an order.
+    ``done`` takes a state and an operation, and returns the state after it; None if what was
+    observed cannot be observed in this state.
     """
     places: dict[Hashable, list[Operation]] = {}
     for operation in sorted(history, key=lambda each: each.called):
@@ -76,9 +51,7 @@ def unexplained[State: Hashable](
 
 
 def has_order[State: Hashable](
-    operations: Sequence[Operation],
-    state: State,
-    done: Callable[[State, Operation], State | None],
+    operations: Sequence[Operation], state: State, done: Callable[[State, Operation], State | None]
 ) -> bool:
     """Return whether the operations of one object, sorted by call times, have an order."""
     everything = (1 << len(operations)) - 1

@@ -2,31 +2,35 @@
 
 The container is two places: ``c.n5``, which :func:`prepare` makes, and ``out.n5``, where a
 conversion goes. What they hold is compared as keys and bytes: each block and document is a unit,
-which is old or new. :func:`elements` decodes the blocks by numpy alone.
+which is old or new. `tests.fuzz.oracle` decodes the blocks.
 """
 
 from __future__ import annotations
 
 import asyncio
-import gzip
 import json
-import struct
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import zarr
+from zarr.buffer import cpu
 from zarr.errors import ContainsArrayError, ContainsGroupError
+from zarr.storage import MemoryStore
 
 import n5zarr
+from n5zarr import N5Store
 from n5zarr._zarr import sync
+from n5zarr.errors import N5Error
 from n5zarr.storage.files import is_unfinished
+from tests.fuzz.oracle import read_dataset
 from tests.waiting import PATIENCE, wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+    from contextlib import AbstractContextManager
 
 SHAPE, BLOCKS = (5, 7, 11), (3, 4, 11)  # 2 x 2 x 1 blocks
 SMALL, SMALL_BLOCKS = (5, 7), (3, 7)
@@ -39,6 +43,35 @@ class Place(Protocol):
 
     def open(self, name: str = "c.n5") -> Any:
         """Open one of the containers again, for all functions that take a location."""
+
+    def objects(self) -> dict[str, bytes]:
+        """Return all files."""
+
+    def fill(self, objects: dict[str, bytes]) -> None:
+        """Replace all files by these."""
+
+
+class Memory:
+    """Two containers in memory, in stores that may be wrapped."""
+
+    def __init__(self, wrap: Callable[[MemoryStore], Any], codecs: Any = "n5") -> None:
+        self.wrap, self.codecs = wrap, codecs
+        self.stores = {name: MemoryStore() for name in ("c.n5", "out.n5")}
+
+    def open(self, name: str = "c.n5") -> N5Store:
+        return N5Store(self.wrap(self.stores[name]), codecs=self.codecs)
+
+    def objects(self) -> dict[str, bytes]:
+        stores = self.stores.items()
+        return {f"{name}/{k}": v.to_bytes() for name, s in stores for k, v in s._store_dict.items()}
+
+    def fill(self, objects: dict[str, bytes]) -> None:
+        for name, store in self.stores.items():
+            own = {k: v for k, v in objects.items() if k.startswith(f"{name}/")}
+            store._store_dict.clear()
+            store._store_dict.update(
+                {k.removeprefix(f"{name}/"): cpu.Buffer.from_bytes(v) for k, v in own.items()}
+            )
 
 
 def values(seed: int, shape: tuple[int, ...] = SHAPE) -> np.ndarray:
@@ -59,34 +92,19 @@ def prepare(place: Place) -> None:
 
 @dataclass(frozen=True)
 class Operation:
-    """One call of a user.
+    """One call of a user."""
 
-    Parameters
-    ----------
-    run : callable
-        Does it at a place; what it returns is its result.
-    makes : mapping of str to array or None
-        The datasets that are others afterwards; None for one that is gone.
-    result : object
-        What it returns, if it only reads.
-    again : callable, optional
-        How to repeat it after an error, if not in the same way.
-    drops : tuple of str
-        Beginnings of keys whose elements it gives up: there, a block may be gone before the
-        document says so.
-    steps : tuple of str
-        Keys of documents that it writes in several steps.
-    creates : bool
-        Whether it makes a new node where there is none.
-    """
-
-    run: Callable[[Place], Any]
+    run: Callable[[Place], Any]  # does it at a place; what it returns is its result
+    # the datasets that are others afterwards; None for one that is gone
     makes: Mapping[str, np.ndarray | None]
-    result: Any = None
+    result: Any = None  # what it returns, if it only reads
+    # how to repeat it after an error, if not in the same way
     again: Callable[[Place], Any] | None = None
+    # beginnings of keys whose elements it gives up: there, a block may be gone before the document
+    # says so
     drops: tuple[str, ...] = ()
-    steps: tuple[str, ...] = ()
-    creates: bool = False
+    steps: tuple[str, ...] = ()  # keys of documents that it writes in several steps
+    creates: bool = False  # whether it makes a new node where there is none
 
 
 def array_of(place: Place) -> Any:
@@ -258,34 +276,14 @@ OPERATIONS: dict[str, Operation] = {
 def elements(objects: Mapping[str, bytes], dataset: str) -> np.ndarray:
     """Decode a dataset without code of n5zarr."""
     document = json.loads(objects[f"{dataset}/{_DOCUMENT}"])
-    dtype = {"uint8": ">u1", "uint16": ">u2"}[document["dataType"]]
-    found = np.zeros(document["dimensions"][::-1], dtype)
-    for key, data in objects.items():
-        name = key.removeprefix(f"{dataset}/")
-        if name == key or not name.replace("/", "").isdigit():
-            continue
-        (ndim,) = struct.unpack(">2xH", data[:4])
-        extent = struct.unpack(f">{ndim}I", data[4 : 4 + 4 * ndim])[::-1]
-        payload = data[4 + 4 * ndim :]
-        if document["compression"]["type"] == "gzip":
-            payload = gzip.decompress(payload)
-        block = np.frombuffer(payload, dtype).reshape(extent)
-        sizes = document["blockSize"][::-1]
-        start = [int(n) * size for n, size in zip(name.split("/")[::-1], sizes, strict=True)]
-        box = tuple(slice(at, at + n) for at, n in zip(start, extent, strict=True))
-        part = found[box]
-        part[...] = block[tuple(slice(0, n) for n in part.shape)]
-    return found
+    return read_dataset(document, lambda at: objects.get("/".join([dataset, *map(str, at)])))
 
 
 def until_quiet(is_done: Callable[[], bool] = lambda: True) -> None:
     """Wait for tasks that zarr leaves on its event loop when an operation has failed.
 
-    Parameters
-    ----------
-    is_done : callable, optional
-        Whether threads that tasks have left behind seem to have ended, too; is waited for 10
-        seconds at most.
+    ``is_done`` tells whether threads that tasks have left behind seem to have ended, too; it is
+    waited for 10 seconds at most.
     """
     sync(_end_of_other_tasks())
     with suppress(AssertionError):  # the caller looks at what there is, and tells what is wrong
@@ -403,3 +401,65 @@ def _is_between(old: Any, new: Any, now: Any) -> bool:
 
 def _short(data: bytes | None) -> str:
     return "nothing" if data is None else f"{len(data)} bytes, {hash(data) % 10**6:06d}"
+
+
+# ------------------------------------------------------------------ a fault
+
+
+@dataclass
+class Case[Where: Place]:
+    """An operation at a place, and what there is before it and after it."""
+
+    operation: Operation
+    place: Where
+    old: dict[str, bytes]
+    new: dict[str, bytes]
+
+    @classmethod
+    def of(
+        cls, operation: Operation, place: Where, watch: AbstractContextManager[Any] | None = None
+    ) -> Case[Where]:
+        """Run an operation without faults, within a context that may watch it."""
+        prepare(place)
+        old = place.objects()
+        with watch or nullcontext():
+            result = operation.run(place)
+        assert operation.result in (None, result)
+        new = place.objects()
+        check_model(operation, new)
+        assert faults_of(operation, kept(old), kept(new), kept(new)) == []
+        return cls(operation, place, old, new)
+
+    def run(
+        self, fault: AbstractContextManager[Any], is_done: Callable[[], bool] = lambda: True
+    ) -> tuple[Exception | None, Any]:
+        """Run the operation within a fault; return its error and its result."""
+        self.place.fill(self.old)
+        with fault:
+            try:
+                return None, self.operation.run(self.place)
+            except (OSError, N5Error) as err:
+                until_quiet(is_done)
+                return err, None
+
+    def judged(
+        self, error: Exception | None, result: Any, where: str, *, without: str = "-"
+    ) -> str:
+        """Check what there is; return a short outcome: "right", a wrong result, or the error.
+
+        After an error, keys that begin with ``without`` do not matter.
+        """
+        now, new = kept(self.place.objects()), kept(self.new)
+        if error is not None:
+            now = {key: data for key, data in now.items() if not key.startswith(without)}
+            assert faults_of(self.operation, kept(self.old), new, now) == [], where
+            return type(error).__name__
+        if self.operation.result not in (None, result):
+            return str(result)
+        assert now == new, where
+        return "right"
+
+    def check_repeated(self, where: str) -> None:
+        """Check that the operation succeeds when it is done again."""
+        check_repeated(self.operation, self.place)
+        assert kept(self.place.objects()) == kept(self.new), where

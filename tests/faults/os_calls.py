@@ -7,25 +7,22 @@ from __future__ import annotations
 
 import errno
 import os
-import tempfile
 from collections import Counter
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
 
 import n5zarr
-from n5zarr.errors import N5Error
 from tests.faults.boundary import FOR_EVER, Boundary, Call, Files, How
 from tests.faults.operations import (
     OPERATIONS,
+    Case,
     Operation,
-    check_model,
     check_repeated,
     faults_of,
     kept,
-    prepare,
-    until_quiet,
 )
 from tests.faults.power_cut import Disk
 
@@ -36,7 +33,7 @@ if TYPE_CHECKING:
 
 pytestmark = [
     # zarr leaves coroutines where one of several requests fails
-    pytest.mark.filterwarnings("ignore:coroutine .* was never awaited:RuntimeWarning"),
+    pytest.mark.filterwarnings("ignore:coroutine .* was never awaited:RuntimeWarning")
 ]
 
 IS_LONG = bool(os.environ.get("N5ZARR_STRESS"))
@@ -80,43 +77,40 @@ class Fault(NamedTuple):
 
 
 @pytest.fixture
-def root() -> Iterator[Path]:
-    """Return a directory, in memory where there is one."""
-    shared = Path("/dev/shm")  # noqa: S108 - no file of a fixed name
-    with tempfile.TemporaryDirectory(dir=shared if shared.is_dir() else None) as directory:
-        yield Path(directory) / "files"
+def root(where: Path) -> Path:
+    return where / "files"
+
+
+def faults_at(calls: list[Call]) -> Iterator[Fault]:
+    for at, call in enumerate(calls, 1):
+        for error in ERRORS[call.kind]:
+            yield Fault("fail", at, error, at, call)
+        if call.kind in ("read", "write"):
+            yield Fault("half", at, 0, at, call)
+        if call.kind in _CHANGES:
+            yield Fault("do and fail", at, errno.EIO, at, call)
+        yield Fault("fail", at, errno.EIO, FOR_EVER, call)
 
 
 class Undisturbed(NamedTuple):
-    """The calls and results of an operation without faults."""
+    """An operation without faults: its calls, and the disk before it."""
 
-    old: dict[str, bytes]
-    new: dict[str, bytes]
+    case: Case[Files]
     calls: list[Call]
+    disk: Disk
 
     @classmethod
-    def of(cls, operation: Operation, place: Files) -> Undisturbed:
-        prepare(place)
-        old = place.objects()
-        boundary = Boundary(place.root)
-        boundary.record()
-        result = operation.run(place)
-        calls = boundary.calls()
-        assert operation.result is None or result == operation.result
-        new = place.objects()
-        check_model(operation, new)
-        assert faults_of(operation, kept(old), kept(new), kept(new)) == []
-        return cls(old, new, calls)
+    def of(cls, name: str, place: Files) -> Undisturbed:
+        calls, disks = list[Call](), list[Disk]()
 
-    def faults(self) -> Iterator[Fault]:
-        for at, call in enumerate(self.calls, 1):
-            for error in ERRORS[call.kind]:
-                yield Fault("fail", at, error, at, call)
-            if call.kind in ("read", "write"):
-                yield Fault("half", at, 0, at, call)
-            if call.kind in _CHANGES:
-                yield Fault("do and fail", at, errno.EIO, at, call)
-            yield Fault("fail", at, errno.EIO, FOR_EVER, call)
+        @contextmanager
+        def watch() -> Iterator[None]:
+            disks.append(Disk(place.root))
+            with Boundary(place.root).recorded() as found:
+                yield
+            calls.extend(found)
+
+        return cls(Case.of(OPERATIONS[name], place, watch()), calls, *disks)
 
 
 def spread[Item](items: list[Item], n: int) -> list[Item]:
@@ -132,41 +126,36 @@ def durability_of(name: str) -> Durability:
 def test_each_call_may_fail(
     name: str, root: Path, record_property: Callable[[str, object], None]
 ) -> None:
-    operation, place = OPERATIONS[name], Files(root, durability_of(name))
-    done = Undisturbed.of(operation, place)
+    case, calls, _ = Undisturbed.of(name, Files(root, durability_of(name)))
     outcomes = Counter[str]()
-    for fault in spread(list(done.faults()), N_SHORT):
-        outcomes[
-            f"{fault.how} {fault.call.kind}: {check_fault(operation, place, done, fault)}"
-        ] += 1
+    for fault in spread([*faults_at(calls)], N_SHORT):
+        outcomes[f"{fault.how} {fault.call.kind}: {check_fault(case, fault)}"] += 1
     record_property("calls of the system that fail", dict(outcomes))
 
 
-def check_fault(operation: Operation, place: Files, done: Undisturbed, fault: Fault) -> str:
+def check_fault(case: Case[Files], fault: Fault) -> str:
+    operation, place = case.operation, case.place
     boundary = Boundary(place.root)
-    place.fill(done.old)
-    outcome, result = "right", None
-    boundary.arm(fault.how, fault.at, fault.error, until=fault.until)
-    try:
-        result = operation.run(place)
-    except (OSError, N5Error) as err:
-        outcome = type(err).__name__
-        until_quiet(
-            lambda: (
-                boundary.failed() in ("unlink", "rmdir")
-                or not (unfinished(place) or (operation.creates and empty_directories(place.root)))
-            ),
-        )
-    finally:
-        boundary.disarm()
-    now, new = place.objects(), kept(done.new)
-    where = f"{fault}: {outcome}"
-    if outcome == "right":
-        if operation.result is not None and result != operation.result:
-            return str(result)
-        assert kept(now) == new, where
+
+    @contextmanager
+    def armed() -> Iterator[None]:
+        boundary.arm(fault.how, fault.at, fault.error, until=fault.until)
+        try:
+            yield
+        finally:
+            boundary.disarm()
+
+    error, result = case.run(
+        armed(),
+        lambda: (
+            boundary.failed() in ("unlink", "rmdir")
+            or not (unfinished(place) or (operation.creates and empty_directories(place.root)))
+        ),
+    )
+    where = f"{fault}: {error!r}"
+    outcome = case.judged(error, result, where)
+    if error is None:
         return outcome
-    assert faults_of(operation, kept(done.old), new, kept(now)) == [], where
     is_unknown = boundary.failed() == "unlink" or (fault.how, boundary.failed()) == (
         "do and fail", "open",
     )  # fmt: skip
@@ -174,8 +163,7 @@ def check_fault(operation: Operation, place: Files, done: Undisturbed, fault: Fa
         assert not unfinished(place), where
         if operation.creates and boundary.failed() != "rmdir":  # an empty directory is a group
             assert not empty_directories(place.root), where
-    check_repeated(operation, place)
-    assert kept(place.objects()) == new, where
+    case.check_repeated(where)
     return outcome
 
 
@@ -183,19 +171,18 @@ def check_fault(operation: Operation, place: Files, done: Undisturbed, fault: Fa
 def test_each_call_may_be_the_last(
     name: str, root: Path, record_property: Callable[[str, object], None]
 ) -> None:
-    operation, place = OPERATIONS[name], Files(root, durability_of(name))
-    done = Undisturbed.of(operation, place)
-    moments = spread(list(range(1, len(done.calls) + 1)), N_SHORT)
+    place = Files(root, durability_of(name))
+    case, calls, _ = Undisturbed.of(name, place)
+    moments = spread([*range(1, len(calls) + 1)], N_SHORT)
     n_left = 0
     for at in moments:
-        place.fill(done.old)
-        killed(operation, place, at)
-        now = place.objects()
-        where = f"killed at {at}: {done.calls[at - 1]}"
-        assert faults_of(operation, kept(done.old), kept(done.new), kept(now)) == [], where
+        place.fill(case.old)
+        killed(case.operation, place, at)
+        where = f"killed at {at}: {calls[at - 1]}"
+        found = faults_of(case.operation, *map(kept, (case.old, case.new, place.objects())))
+        assert found == [], where
         n_left += clean(place)
-        check_repeated(operation, place)
-        assert kept(place.objects()) == kept(done.new), where
+        case.check_repeated(where)
         n_left += clean(place)
         assert not unfinished(place), where
     record_property("killed at a call", {"cases": len(moments), "files left": n_left})
@@ -241,51 +228,36 @@ def is_change(call: Call) -> bool:
 def test_power_may_be_cut_after_each_call(
     name: str, root: Path, record_property: Callable[[str, object], None]
 ) -> None:
-    operation, place = OPERATIONS[name], Files(root, "durable")
-    prepare(place)
-    disk, old = Disk(root), place.objects()
-    boundary = Boundary(root)
-    boundary.record()
-    operation.run(place)
-    calls = list(filter(is_change, boundary.calls()))
-    new = place.objects()
+    case, calls, disk = Undisturbed.of(name, Files(root, "durable"))
+    calls = [*filter(is_change, calls)]
+    old, new = kept(case.old), kept(case.new)
     n_outcomes = 0
     for n, call in enumerate(calls, 1):
         disk.apply(call)
         for left in disk.outcomes(LIMIT):
-            wrong = faults_of(operation, kept(old), kept(new), kept(left))
+            wrong = faults_of(case.operation, old, new, kept(left))
             assert wrong == [], f"after {n} of {len(calls)}: {call}"
             n_outcomes += 1
     for left in disk.outcomes(FINAL_LIMIT):  # what has returned is there
-        assert kept(left) == kept(new)
+        assert kept(left) == new
     record_property("power cut", {"moments": len(calls), "outcomes": n_outcomes})
 
 
 def test_a_power_cut_is_noticed_without_syncs(root: Path) -> None:
     """A power cut loses data that is not synced, so that these tests can notice it."""
-    operation, place = OPERATIONS["write all blocks"], Files(root, "atomic")
-    prepare(place)
-    disk, old = Disk(root), place.objects()
-    boundary = Boundary(root)
-    boundary.record()
-    operation.run(place)
-    for call in filter(is_change, boundary.calls()):
+    case, calls, disk = Undisturbed.of("write all blocks", Files(root, "atomic"))
+    for call in filter(is_change, calls):
         disk.apply(call)
-    outcomes = list(disk.outcomes(FINAL_LIMIT))
-    new = place.objects()
-    assert any(faults_of(operation, kept(old), kept(new), kept(left)) for left in outcomes)
-    assert any(kept(left) == kept(old) for left in outcomes)
-    assert any(kept(left) == kept(new) for left in outcomes)
+    outcomes = [kept(left) for left in disk.outcomes(FINAL_LIMIT)]
+    old, new = kept(case.old), kept(case.new)
+    assert any(faults_of(case.operation, old, new, left) for left in outcomes)
+    assert old in outcomes
+    assert new in outcomes
 
 
 # what a killed run has finished, the next one does not sync: docs/convert.md; the last two find by
 # reading that nothing is left to do
-RESUMED = (
-    "convert",
-    "build a pyramid",
-    "remove an item of an attribute",
-    "delete a node",
-)
+RESUMED = ("convert", "build a pyramid", "remove an item of an attribute", "delete a node")
 
 
 @pytest.mark.parametrize("name", [name for name in WRITING if name not in RESUMED])
@@ -293,20 +265,19 @@ def test_power_is_cut_after_what_was_killed_has_been_repeated(
     name: str, root: Path, record_property: Callable[[str, object], None]
 ) -> None:
     """A result that was returned survives a power cut, also if a killed writer had begun it."""
-    operation, place = OPERATIONS[name], Files(root, "durable")
-    done = Undisturbed.of(operation, place)
-    moments = spread(list(range(1, len(done.calls) + 1)), N_SHORT)
+    place = Files(root, "durable")
+    case, calls, _ = Undisturbed.of(name, place)
+    moments = spread([*range(1, len(calls) + 1)], N_SHORT)
     boundary = Boundary(root)
     for at in moments:
-        place.fill(done.old)
+        place.fill(case.old)
         disk = Disk(root)
-        killed(operation, place, at, recorded=True)
-        for call in boundary.calls():
-            disk.apply(call)
-        boundary.record()
-        check_repeated(operation, place)
-        for call in boundary.calls():
+        killed(case.operation, place, at, recorded=True)
+        done = boundary.calls()
+        with boundary.recorded() as again:
+            check_repeated(case.operation, place)
+        for call in (*done, *again):
             disk.apply(call)
         for left in disk.outcomes(FINAL_LIMIT):
-            assert kept(left) == kept(done.new), f"killed at {at}: {done.calls[at - 1]}"
+            assert kept(left) == kept(case.new), f"killed at {at}: {calls[at - 1]}"
     record_property("power cut after a kill and a repetition", {"cases": len(moments)})

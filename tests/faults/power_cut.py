@@ -48,10 +48,7 @@ class _Directory:
 class Disk:
     """A model of the files below a directory, and of what is synced.
 
-    Parameters
-    ----------
-    root : Path
-        The directory; what it holds now is on the disk.
+    What the directory holds at first is on the disk.
     """
 
     def __init__(self, root: Path) -> None:

@@ -25,6 +25,7 @@ from n5zarr._zarr import sync
 from n5zarr.fast import kernel
 from n5zarr.fast.python_blocks import BlockReader
 from n5zarr.storage.writing import FileWriter
+from tests.faults.test_reentrancy import on_timer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -71,10 +72,10 @@ def looking(root: Path) -> Look:
     return look
 
 
-def check_ended(look: Look, n_blocks: int = N_BLOCKS) -> None:
+def check_ended(look: Look, n_blocks: int = N_BLOCKS, n_before: int = 0) -> None:
     """Check that a call has ended early, and that nothing goes on."""
     at_end = look()
-    assert 0 < len(at_end) < n_blocks
+    assert n_before < len(at_end) < n_blocks
     time.sleep(0.15)
     assert look() == at_end
 
@@ -193,17 +194,13 @@ def interruptions(call: Callable[[], object], look: Look, *, is_again: bool) -> 
             n_raised, last = n_raised + 1, time.monotonic()
             raise KeyboardInterrupt
 
-    before = signal.signal(signal.SIGALRM, handle)
-    signal.setitimer(signal.ITIMER_REAL, 0.005, 0.005)
-    try:
+    with on_timer(handle):
+        signal.setitimer(signal.ITIMER_REAL, 0.005, 0.005)
         with pytest.raises((KeyboardInterrupt, RuntimeError)) as raised:
             yield
-        if isinstance(raised.value, RuntimeError):  # Python's, if a thread waits to be started
-            assert str(raised.value) == "release unlocked lock"
-            assert isinstance(raised.value.__context__, KeyboardInterrupt)
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
+    if isinstance(raised.value, RuntimeError):  # Python's, if a thread waits to be started
+        assert str(raised.value) == "release unlocked lock"
+        assert isinstance(raised.value.__context__, KeyboardInterrupt)
 
 
 def _opened(root: Path, dtype: Any = "u2") -> Any:
@@ -297,10 +294,7 @@ def test_an_interrupted_tool_ends(name: str, tmp_path: Path, *, is_again: bool) 
 
     with interruptions(call, look, is_again=is_again):
         call()
-    at_end = look()
-    assert n_before < len(at_end)
-    time.sleep(0.15)
-    assert look() == at_end
+    check_ended(look, 10**6, n_before)
 
 
 @IGNORED
@@ -315,9 +309,7 @@ def test_an_interrupted_append_leaves_the_old_shape(tmp_path: Path) -> None:
 
     with interruptions(call, look, is_again=True):
         call()
-    at_end = look()
-    time.sleep(0.15)
-    assert look() == at_end
+    check_ended(look, 10**6)
     assert np.array_equal(n5zarr.open_array(where, path="v")[...], values()[:7])
 
 

@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
-import textwrap
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
 import zarr
-from zarr.storage import MemoryStore
 
-import n5zarr
 from n5zarr import N5Store
+from tests.faults.test_other_programs import end, go_on, java_once
 from tests.processes import CONTEXT
 from tests.waiting import when_another_program_holds_a_lock
 
@@ -56,46 +52,6 @@ def test_no_attribute_of_four_processes_is_lost(tmp_path: Path) -> None:
     # an array that was opened before changes what it changes, no more
     array.attrs["late"] = True
     assert zarr.open_array(N5Store(root), path="a").attrs.asdict() == expected | {"late": True}
-
-
-def test_no_attribute_of_several_threads_is_lost(tmp_path: Path) -> None:
-    zarr.create_group(N5Store(tmp_path / "c.n5"))
-
-    def write(name: str) -> None:
-        group = zarr.open_group(N5Store(tmp_path / "c.n5"))
-        for i in range(25):
-            group.attrs[f"{name}-{i}"] = i
-
-    with ThreadPoolExecutor(4) as pool:
-        list(pool.map(write, "pqrs"))
-    assert len(zarr.open_group(N5Store(tmp_path / "c.n5")).attrs) == 100
-
-
-def test_two_live_groups_keep_what_each_of_them_sets(tmp_path: Path) -> None:
-    zarr.create_group(N5Store(tmp_path / "c.n5"), attributes={"old": 0, "gone": 1})
-    first, second = (zarr.open_group(N5Store(tmp_path / "c.n5")) for _ in range(2))
-    first.attrs["a"] = 1
-    second.attrs["b"] = 2
-    del first.attrs["gone"]
-    second.attrs["b"] = 3
-    assert zarr.open_group(N5Store(tmp_path / "c.n5")).attrs.asdict() == {"old": 0, "a": 1, "b": 3}
-
-
-@pytest.mark.parametrize("path", ["g", "g/a"])
-@pytest.mark.parametrize("where", ["local", "memory"])
-def test_two_live_nodes_of_one_store_object_keep_what_each_of_them_sets(
-    tmp_path: Path, where: str, path: str
-) -> None:
-    """Two open nodes of ``n5zarr.open`` keep the attributes that the other has set."""
-    store = N5Store(tmp_path / "c.n5" if where == "local" else MemoryStore())
-    zarr.create_group(store, path="g", attributes={"x": 0, "y": 0})
-    n5zarr.create_array(store, path="g/a", shape=(3,), dtype="u1", attributes={"x": 0, "y": 0})
-    first, second = (n5zarr.open(store, "r+", path=path) for _ in range(2))
-    second.attrs["y"] = 1
-    first.attrs["x"] = 2
-    n5zarr.set_attribute(store, path, "z", 3)
-    second.attrs["y"] = 4
-    assert n5zarr.open(store, path=path).attrs.asdict() == {"x": 2, "y": 4, "z": 3}
 
 
 def test_changes_may_be_stored_in_another_order_than_they_were_asked_for(tmp_path: Path) -> None:
@@ -140,7 +96,7 @@ def test_processes_that_create_nodes_at_once_do_not_disturb_each_other(tmp_path:
             assert group.attrs[f"{name}{i}"] == i
 
 
-N_ROUNDS = 120
+N_ROUNDS = 50
 
 
 def write_rounds(root: Path, name: str) -> None:
@@ -176,33 +132,10 @@ def test_a_reader_never_sees_half_of_what_is_written(tmp_path: Path) -> None:
 def test_a_lock_of_another_program_is_waited_for(tmp_path: Path) -> None:
     root = tmp_path / "c.n5"
     zarr.create_group(N5Store(root))
-    # as Java's FileChannel.lock: a record lock of the process
-    script = """
-        import fcntl, json, sys
-        file = open(sys.argv[1] + "/attributes.json", "r+")
-        fcntl.lockf(file, fcntl.LOCK_EX)
-        print("locked", flush=True)
-        document = json.load(file)
-        sys.stdin.readline()
-        file.seek(0)
-        file.truncate()
-        json.dump(document | {"theirs": 1}, file)
-        file.close()
-        """
-    other = subprocess.Popen(
-        [sys.executable, "-c", textwrap.dedent(script), root],
-        text=True,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-    )
-    assert other.stdout is not None
-    other.stdout.readline()
     group = zarr.open_group(N5Store(root))
-    assert other.stdin is not None
-    other.stdin.reconfigure(line_buffering=True)  # type: ignore[attr-defined]
-    with when_another_program_holds_a_lock(partial(other.stdin.write, "go on\n")):
+    java = java_once(root / "attributes.json", b'{"n5":"4.0.0","theirs":1}', "locked")
+    with when_another_program_holds_a_lock(partial(go_on, java)):
         group.attrs["ours"] = 2
-    other.communicate(timeout=120)
-    assert other.returncode == 0
+    end(java)
     found = json.loads((root / "attributes.json").read_text())
     assert found == {"n5": "4.0.0", "theirs": 1, "ours": 2}

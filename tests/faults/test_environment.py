@@ -21,15 +21,7 @@ import pytest
 
 from n5zarr.errors import N5Error
 from tests.faults.boundary import Files
-from tests.faults.operations import (
-    OPERATIONS,
-    check_model,
-    check_repeated,
-    faults_of,
-    kept,
-    prepare,
-    until_quiet,
-)
+from tests.faults.operations import OPERATIONS, Case
 from tests.processes import CONTEXT
 
 resource = pytest.importorskip("resource", reason="there are no such limits on Windows")
@@ -39,7 +31,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
 pytestmark = [
-    pytest.mark.skipif(sys.platform != "linux", reason="the file systems and limits are Linux's"),
+    pytest.mark.skipif(sys.platform != "linux", reason="the file systems and limits are Linux's")
 ]
 
 IS_LONG = bool(os.environ.get("N5ZARR_STRESS"))
@@ -196,7 +188,7 @@ def limited(kind: str, place: Path, outcomes: Any) -> None:
     try:
         if kind == "no permission" and os.getuid() == 0:
             for name in SHORT:  # which imports all that another user may not reach
-                OPERATIONS[name].run(prepared(place / "before"))
+                Case.of(OPERATIONS[name], emptied(place / "before"))
             os.setuid(NOBODY)  # root may do everything
         found = Counter[str]()
         for name in OPERATIONS if IS_LONG else SHORT:
@@ -207,39 +199,22 @@ def limited(kind: str, place: Path, outcomes: Any) -> None:
         outcomes.send("".join(traceback.format_exception(err)))
 
 
-def prepared(root: Path) -> Files:
-    files = Files(root)
-    files.fill({})
-    prepare(files)
-    return files
-
-
 def check(kind: str, name: str, n_left: int, root: Path) -> str:
     """Run an operation under a limit, and then without it; return how it ends."""
-    operation, files = OPERATIONS[name], prepared(root)
-    old = files.objects()
-    assert operation.result in (None, operation.run(files))
-    new = files.objects()
-    check_model(operation, new)
-    files.fill(old)
-    outcome, result = "right", None
-    with LIMITS[kind][0](root, n_left):
-        try:
-            result = operation.run(files)
-        except (OSError, N5Error) as err:
-            outcome = type(err).__name__
-            if isinstance(err, OSError) and err.errno not in EXPECTED:
-                raise
-            until_quiet()
-    where = f"{name}, {n_left} left: {outcome}"
-    now = files.objects()
-    if outcome == "right":
-        if operation.result is not None and result != operation.result:
-            return f"{name}: {result}"
-        assert kept(now) == kept(new), where
-        return outcome
-    assert faults_of(operation, kept(old), kept(new), kept(now)) == [], where
-    assert not [each for each in now if each.endswith(".partial")], where
-    check_repeated(operation, files)
-    assert kept(files.objects()) == kept(new), where
-    return outcome
+    files = emptied(root)
+    case = Case.of(OPERATIONS[name], files)
+    error, result = case.run(LIMITS[kind][0](root, n_left))
+    if isinstance(error, OSError) and error.errno not in EXPECTED:
+        raise error
+    where = f"{name}, {n_left} left: {error!r}"
+    outcome = case.judged(error, result, where)
+    if error is not None:
+        assert not [each for each in files.objects() if each.endswith(".partial")], where
+        case.check_repeated(where)
+    return f"{name}: {outcome}" if outcome in ("True", "False") else outcome
+
+
+def emptied(root: Path) -> Files:
+    files = Files(root)
+    files.fill({})
+    return files

@@ -8,34 +8,23 @@ from __future__ import annotations
 import json
 import os
 from collections import Counter
-from dataclasses import dataclass
+from contextlib import contextmanager
+from functools import partial
 from itertools import product
 from typing import TYPE_CHECKING, Any, override
 
 import pytest
-import zarr
 from zarr.abc.store import Store
 from zarr.storage import MemoryStore, WrapperStore
 
-from n5zarr import N5Store
 from n5zarr.errors import N5Error
-from tests.faults.operations import (
-    OPERATIONS,
-    Operation,
-    check_model,
-    check_repeated,
-    faults_of,
-    kept,
-    prepare,
-    until_quiet,
-)
+from tests.faults.operations import OPERATIONS, Case, Memory, kept
 from tests.waiting import let_others_run
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable
+    from collections.abc import AsyncIterator, Callable, Iterator
 
-    from zarr.abc.buffer import Buffer, BufferPrototype
-    from zarr.abc.store import ByteRequest
+    from zarr.abc.buffer import Buffer
 
 
 IS_LONG = bool(os.environ.get("N5ZARR_STRESS"))
@@ -53,8 +42,12 @@ class Faults:
         self.n_calls, self.at, self.kind = 0, 0, ""
         self.done = ""
 
-    def arm(self, at: int, kind: str) -> None:
+    @contextmanager
+    def armed(self, at: int, kind: str) -> Iterator[None]:
+        """Count calls from now on, and let one of them fail; afterwards none."""
         self.n_calls, self.at, self.kind, self.done = 0, at, kind, ""
+        yield
+        self.at = 0
 
     def next(self, call: str) -> str:
         """Count a call; return the kind of fault, if it is due."""
@@ -86,25 +79,16 @@ class FaultyStore(WrapperStore[MemoryStore]):
     # reading
 
     @override
-    async def get(
-        self, key: str, prototype: BufferPrototype, byte_range: ByteRequest | None = None
-    ) -> Buffer | None:
+    async def get(self, key: str, *args: Any, **options: Any) -> Buffer | None:
         kind = self.faults.next(f"get {key}")
         if kind == "is late":
             await let_others_run()
-        return self._cut(await self._store.get(key, prototype, byte_range), kind)
+        return self._cut(await self._store.get(key, *args, **options), kind)
 
     @override
-    def get_sync(
-        self,
-        key: str,
-        *,
-        prototype: BufferPrototype | None = None,
-        byte_range: ByteRequest | None = None,
-    ) -> Buffer | None:
+    def get_sync(self, key: str, **options: Any) -> Buffer | None:
         kind = self.faults.next(f"get {key}")
-        found = self._store.get_sync(key, prototype=prototype, byte_range=byte_range)
-        return self._cut(found, kind)
+        return self._cut(self._store.get_sync(key, **options), kind)
 
     @staticmethod
     def _cut(found: Buffer | None, kind: str) -> Buffer | None:
@@ -179,33 +163,6 @@ class FaultyStore(WrapperStore[MemoryStore]):
         await Store.delete_dir(self, prefix)  # key by key, through this store
 
 
-class Memory:
-    """Two containers in memory whose stores share their faults."""
-
-    def __init__(self, faults: Faults, codecs: str, *, is_sync: bool) -> None:
-        self.faults, self.codecs, self.is_sync = faults, codecs, is_sync
-        self.stores = {name: MemoryStore() for name in ("c.n5", "out.n5")}
-
-    def open(self, name: str = "c.n5") -> N5Store:
-        store = FaultyStore(self.stores[name], self.faults, is_sync=self.is_sync)
-        return N5Store(store, codecs=self.codecs)  # type: ignore[arg-type]
-
-    def objects(self) -> dict[str, bytes]:
-        return {
-            f"{name}/{key}": value.to_bytes()
-            for name, store in self.stores.items()
-            for key, value in store._store_dict.items()
-        }
-
-    def fill(self, objects: dict[str, bytes]) -> None:
-        for name, store in self.stores.items():
-            store._store_dict = {
-                key.removeprefix(f"{name}/"): zarr.buffer.cpu.Buffer.from_bytes(value)
-                for key, value in objects.items()
-                if key.startswith(f"{name}/")
-            }
-
-
 def _is_hidden(kind: str, call: str, old: dict[str, bytes]) -> bool:
     """Return whether a difference is invisible: a group may have an empty document."""
     document = old.get(f"c.n5/{call.removeprefix('get ')}", b"dimensions")
@@ -222,58 +179,28 @@ KINDS = [
 ]  # fmt: skip
 
 
-@dataclass
-class Undisturbed:
-    """The results of an operation in one way of presentation, without faults."""
+def place_of(faults: Faults, codecs: str, *, is_sync: bool) -> Memory:
+    return Memory(partial(FaultyStore, faults=faults, is_sync=is_sync), codecs)
 
-    operation: Operation
-    place: Memory
-    old: dict[str, bytes]
-    new: dict[str, bytes]
-    n_calls: int
 
-    @classmethod
-    def of(cls, operation: Operation, codecs: str, *, is_sync: bool) -> Undisturbed:
-        place = Memory(Faults(), codecs, is_sync=is_sync)
-        prepare(place)
-        old = place.objects()
-        place.faults.arm(0, "")
-        result = operation.run(place)
-        assert operation.result is None or result == operation.result
-        new = place.objects()
-        check_model(operation, new)
-        assert faults_of(operation, kept(old), kept(new), kept(new)) == []
-        return cls(operation, place, old, new, place.faults.n_calls)
-
-    def check(self, kind: str, at: int) -> str:
-        """Run an operation with a fault; return its result."""
-        operation, place, faults = self.operation, self.place, self.place.faults
-        place.fill(self.old)
-        faults.arm(at, kind)
-        outcome, result = "right", None
-        try:
-            result = operation.run(place)
-        except (BrokenError, N5Error) as err:
-            outcome = type(err).__name__
-            until_quiet()
-        call = faults.done
-        faults.arm(0, "")
-        where = f"{kind} at {at}, {call}: {outcome}"
-        if _is_hidden(kind, call, self.old):
-            return "hidden"
-        now, new = kept(place.objects()), kept(self.new)
-        if outcome == "right":
-            if operation.result is not None and result != operation.result:
-                assert (result, kind) == (False, "cuts all"), where  # a finding of validate
-                return "finding"
-            assert _parsed(now) == _parsed(new), where
-            return outcome
-        if kind.startswith("cuts"):  # nobody opens what a conversion that failed has copied
-            now = {k: v for k, v in now.items() if not k.startswith("out.n5")}
-        assert faults_of(operation, kept(self.old), new, now) == [], where
-        check_repeated(operation, place)
-        assert kept(place.objects()) == new, where
-        return outcome
+def check(case: Case[Memory], faults: Faults, kind: str, at: int) -> str:
+    """Run an operation with a fault; return its result."""
+    error, result = case.run(faults.armed(at, kind))
+    where = f"{kind} at {at}, {faults.done}: {error!r}"
+    if _is_hidden(kind, faults.done, case.old):
+        return "hidden"
+    if error is None:
+        if case.operation.result not in (None, result):
+            assert (result, kind) == (False, "cuts all"), where  # a finding of validate
+            return "finding"
+        assert _parsed(kept(case.place.objects())) == _parsed(kept(case.new)), where
+        return "right"
+    assert isinstance(error, BrokenError | N5Error), where
+    # nobody opens what a conversion that failed has copied
+    without = "out.n5" if kind.startswith("cuts") else "-"
+    outcome = case.judged(error, result, where, without=without)
+    case.check_repeated(where)
+    return outcome
 
 
 # zarr leaves coroutines where one of several requests fails
@@ -287,10 +214,12 @@ def test_each_call_of_a_store_may_fail(
     outcomes = Counter[str]()
     ways = [(codecs, is_sync) for codecs in ("n5", "zarr") for is_sync in (False, True)]
     for codecs, is_sync in ways if IS_LONG else ways[len(name) % 4 :][:1]:
-        done = Undisturbed.of(OPERATIONS[name], codecs, is_sync=is_sync)
-        cases = list(product(range(1, done.n_calls + 1), KINDS))
+        faults = Faults()
+        place = place_of(faults, codecs, is_sync=is_sync)
+        case = Case.of(OPERATIONS[name], place, faults.armed(0, ""))
+        cases = list(product(range(1, faults.n_calls + 1), KINDS))
         step = 1 if IS_LONG else max(1, len(cases) // N_SHORT)
         for at, kind in cases[:: step + (step % len(KINDS) == 0)]:
-            outcomes[f"{kind}: {done.check(kind, at)}"] += 1
+            outcomes[f"{kind}: {check(case, faults, kind, at)}"] += 1
     record_property("store", dict(outcomes))
     assert sum(outcomes.values()) >= N_SHORT // 2

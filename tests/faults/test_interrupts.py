@@ -11,7 +11,6 @@ import os
 import random
 import signal
 import sys
-import tempfile
 import threading
 import time
 from contextlib import contextmanager, nullcontext, suppress
@@ -20,7 +19,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import pytest
-from zarr.buffer import cpu
 from zarr.storage import MemoryStore, WrapperStore
 
 import n5zarr
@@ -31,15 +29,15 @@ from tests.contract.test_kernel import python_only
 from tests.faults.boundary import Files
 from tests.faults.operations import (
     OPERATIONS,
-    Operation,
+    Case,
+    Memory,
     check_model,
     check_repeated,
     faults_of,
     kept,
-    prepare,
     until_quiet,
 )
-from tests.memory import MEMORY
+from tests.faults.test_reentrancy import on_timer
 from tests.waiting import PATIENCE
 
 if TYPE_CHECKING:
@@ -53,12 +51,7 @@ pytestmark = [
 
 # moments of an operation, about
 N_SHORT, N_LONG = 5, 100 if os.environ.get("N5ZARR_ALL") == "1" else 12
-HELD_BY = (
-    "storage/",
-    "container/updates.py",
-    "fast/python_writing.py",
-    "fast/chunk_updates.py",
-)
+HELD_BY = ("storage/", "container/updates.py", "fast/python_writing.py", "fast/chunk_updates.py")
 FOLDER = Path(n5zarr.__file__).parent
 JOBS = ("convert", "build a pyramid")  # which n5zarr's own threads do
 WRITING = [name for name, each in OPERATIONS.items() if each.result is None and name not in JOBS]
@@ -79,12 +72,7 @@ class Moment(NamedTuple):
 class Interrupted:
     """A context in which one moment of this thread is interrupted; it notes all until then.
 
-    Parameters
-    ----------
-    at : Moment or None
-        The moment; None to note only.
-    kind : {"line", "opcode"}
-        What a step is.
+    A moment of None notes only.
     """
 
     def __init__(self, at: Moment | None, kind: str) -> None:
@@ -126,31 +114,9 @@ class Awaited(WrapperStore[MemoryStore]):
     _supports_sync_io = False
 
 
-class Stores:
-    """Two containers in memory; see :class:`tests.faults.operations.Place`."""
-
-    def __init__(self, wrap: Callable[[MemoryStore], Any]) -> None:
-        self._wrap, self._stores = wrap, {name: MemoryStore() for name in ("c.n5", "out.n5")}
-
-    def open(self, name: str = "c.n5") -> N5Store:
-        return N5Store(self._wrap(self._stores[name]), codecs="n5")
-
-    def objects(self) -> dict[str, bytes]:
-        stores = self._stores.items()
-        return {f"{name}/{k}": v.to_bytes() for name, s in stores for k, v in s._store_dict.items()}
-
-    def fill(self, objects: dict[str, bytes]) -> None:
-        for name, store in self._stores.items():
-            store._store_dict.clear()
-            own = {k: v for k, v in objects.items() if k.startswith(f"{name}/")}
-            store._store_dict.update(
-                {k.removeprefix(f"{name}/"): cpu.Buffer.from_bytes(v) for k, v in own.items()}
-            )
-
-
-PLACES: dict[str, Callable[[Path], Files | Stores]] = {
-    "memory": lambda root: Stores(lambda store: store),
-    "memory, awaited": lambda root: Stores(Awaited),
+PLACES: dict[str, Callable[[Path], Files | Memory]] = {
+    "memory": lambda root: Memory(lambda store: store),
+    "memory, awaited": lambda root: Memory(Awaited),
     "files, by the kernel": Files,
     "files": lambda root: Files(root, "durable"),
     "files, overwritten": lambda root: Files(root, "overwrite"),
@@ -158,12 +124,11 @@ PLACES: dict[str, Callable[[Path], Files | Stores]] = {
 
 
 @pytest.fixture
-def root(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """Return a directory in memory; whoever waits for a lock that is left soon fails."""
+def root(where: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return a directory; whoever waits for a lock that is left soon fails."""
     monkeypatch.setattr(key_locks, "_PATIENCE", 5)
     monkeypatch.setattr(locks, "_PATIENCE", 5)
-    with tempfile.TemporaryDirectory(dir=MEMORY) as directory:
-        yield Path(directory) / "files"
+    return where / "files"
 
 
 def open_files() -> set[str]:
@@ -180,51 +145,31 @@ def check_nothing_is_held() -> None:
     assert locks._announced() == []
 
 
-class Case(NamedTuple):
-    """An operation at a place, and what there is before and after it."""
-
-    operation: Operation
-    place: Files | Stores
-    old: dict[str, bytes]
-    new: dict[str, bytes]
-    moments: list[Moment]
-
-    @classmethod
-    def of(cls, name: str, place: Files | Stores, kind: str) -> Case:
-        operation = OPERATIONS[name]
-        prepare(place)
-        old = place.objects()
-        with Interrupted(None, kind) as undisturbed:
+def check(case: Case[Any], at: Moment, kind: str) -> bool:
+    """Interrupt an operation, and check what there is then; False if it took another way."""
+    operation, place = case.operation, case.place
+    place.fill(case.old)
+    before, where = open_files(), ""
+    interrupted = Interrupted(at, kind)
+    try:
+        with interrupted:
             operation.run(place)
-        return cls(operation, place, old, place.objects(), list(undisturbed.moments))
-
-    def check(self, at: Moment, kind: str) -> bool:
-        """Interrupt the operation, and check what there is then; False if it took another way."""
-        self.place.fill(self.old)
-        before, where = open_files(), ""
-        interrupted = Interrupted(at, kind)
-        try:
-            with interrupted:
-                self.operation.run(self.place)
-        except StopError as err:
-            where = str(err)
-        if interrupted.at is not None:
-            return False
-        assert where, "the interrupt was lost"
-        print(where, self.place)  # noqa: T201 - shown if what follows fails
-        until_quiet()
-        check_nothing_is_held()
-        assert open_files() <= before, where
-        left = [] if isinstance(self.place, Stores) else list(self.place.root.rglob("*.partial"))
-        assert len(left) <= 1, where
-        if isinstance(self.place, Stores) or self.place.durability != "overwrite":
-            wrong = faults_of(
-                self.operation, *map(kept, (self.old, self.new, self.place.objects()))
-            )
-            assert wrong == [], where
-            check_repeated(self.operation, self.place)
-            check_model(self.operation, self.place.objects())
-        return True
+    except StopError as err:
+        where = str(err)
+    if interrupted.at is not None:
+        return False
+    assert where, "the interrupt was lost"
+    print(where, place)  # noqa: T201 - shown if what follows fails
+    until_quiet()
+    check_nothing_is_held()
+    assert open_files() <= before, where
+    left = list(place.root.rglob("*.partial")) if isinstance(place, Files) else []
+    assert len(left) <= 1, where
+    if not isinstance(place, Files) or place.durability != "overwrite":
+        assert faults_of(operation, *map(kept, (case.old, case.new, place.objects()))) == [], where
+        check_repeated(operation, place)
+        check_model(operation, place.objects())
+    return True
 
 
 def check_some(
@@ -235,10 +180,12 @@ def check_some(
     for where in places:
         is_slow = where in ("files", "files, overwritten")
         with python_only() if is_slow else nullcontext():
-            case = Case.of(name, PLACES[where](root.with_name(where)), kind)
-            step = max(1, len(case.moments) // n_most)
+            undisturbed = Interrupted(None, kind)
+            case = Case.of(OPERATIONS[name], PLACES[where](root.with_name(where)), undisturbed)
+            moments = list(undisturbed.moments)
+            step = max(1, len(moments) // n_most)
             start = random.randrange(step)  # noqa: S311 - others each time
-            n_interrupts += sum(case.check(at, kind) for at in case.moments[start::step])
+            n_interrupts += sum(check(case, at, kind) for at in moments[start::step])
     record_property(f"interrupts, by {kind}", {name: n_interrupts})
 
 
@@ -300,13 +247,12 @@ def timer() -> Iterator[Callable[[Callable[[], object], float], BaseException | 
             return err
         return None
 
-    before, others = signal.signal(signal.SIGALRM, handle), gc.callbacks[:]
+    others = gc.callbacks[:]
     gc.callbacks.clear()  # those of hypothesis lose an interruption
     try:
-        yield run
+        with on_timer(handle):
+            yield run
     finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
         gc.callbacks.extend(others)
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import random
 import sys
-import tempfile
 from collections import Counter
 from contextlib import nullcontext
 from pathlib import Path
@@ -23,7 +22,6 @@ import n5zarr
 from n5zarr import N5Store
 from n5zarr.errors import N5BlockError
 from tests.contract.test_kernel import python_only
-from tests.memory import MEMORY
 from tests.processes import CONTEXT
 
 if TYPE_CHECKING:
@@ -70,17 +68,10 @@ class Way(NamedTuple):
 
 
 class Kind(NamedTuple):
-    """A kind of step that is repeated, and the check after it.
+    """A kind of step that is repeated, and the check after it."""
 
-    Parameters
-    ----------
-    step : callable
-        Does the n-th step.
-    check : callable
-        Checks what is there when so many steps have ended, and one more may have begun.
-    """
-
-    step: Callable[[Way, int], None]
+    step: Callable[[Way, int], None]  # does the n-th step
+    # checks what is there when so many steps have ended, and one more may have begun
     check: Callable[[Way, int], None]
 
 
@@ -268,13 +259,6 @@ def killed(kind: str, way: Way, after: float) -> int:
     except EOFError:
         pass
     return int(n_done)
-
-
-@pytest.fixture
-def where() -> Iterator[Path]:
-    """Return a directory, in memory where there is one, since syncs wait for a disk."""
-    with tempfile.TemporaryDirectory(dir=MEMORY) as directory:
-        yield Path(directory)
 
 
 @pytest.mark.parametrize("kind", list(KINDS))

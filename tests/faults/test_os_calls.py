@@ -28,22 +28,12 @@ def test_all_that_the_boundary_does(
 ) -> None:
     report = tmp_path / "report.xml"
     options = ["-q", "-n", "0", "-p", "no:cacheprovider", "-o", "junit_family=xunit1"]
-    command = [
-        sys.executable,
-        "-m",
-        "pytest",
-        *options,
-        f"--junitxml={report}",
-        str(HERE / "os_calls.py"),
-    ]
+    options.append(f"--junitxml={report}")
+    command = [sys.executable, "-m", "pytest", *options, str(HERE / "os_calls.py")]
     done = subprocess.run(
-        command,
-        env=environment(tmp_path),
-        cwd=HERE.parent.parent,
-        capture_output=True,
-        text=True,
+        command, env=environment(tmp_path), cwd=HERE.parent.parent, capture_output=True, text=True,
         check=False,
-    )
+    )  # fmt: skip
     assert done.returncode == 0, done.stdout[-20_000:]
     rows = ET.parse(report).iter("property")  # noqa: S314 - our own
     for row in rows:

@@ -21,7 +21,6 @@ import zarr
 
 import n5zarr
 from n5zarr import N5Store
-from n5zarr.codecs.buffers import Scratch
 from n5zarr.errors import N5AttributesError
 from n5zarr.fast import kernel
 from n5zarr.storage import files
@@ -151,22 +150,25 @@ def test_no_block_is_read_half_old_and_half_new(tmp_path: Path, compression: Any
     for value in (1, 2):
         array[:] = value
         contents.append((root / "d/0/0/0").read_bytes())
-    codecs: Any = "n5" if how == "n5" else "zarr"
-    plain = zarr.open_array(N5Store(root, codecs=codecs), path="d", mode="r")
-    opened: Any = n5zarr.open(root, path="d") if how in ("kernel", "python") else plain
+    array = opened(root, how)
+    is_python = how == "python" or not kernel.is_compiled()
+    with (
+        python_only() if is_python else nullcontext(),
+        rewriting(root / "d/0/0/0", *contents),
+    ):
+        for _ in until_the_end():
+            for selection in (np.s_[:], np.s_[3:5, 1:, 2:], np.s_[:, :, 7]):
+                found = np.unique(array[selection])
+                assert found.tolist() in ([1], [2])
 
-    def check() -> None:
-        with rewriting(root / "d/0/0/0", *contents):
-            for _ in until_the_end():
-                for selection in (np.s_[:], np.s_[3:5, 1:, 2:], np.s_[:, :, 7]):
-                    found = np.unique(opened[selection])
-                    assert found.tolist() in ([1], [2])
 
-    if how == "python" or not kernel.is_compiled():
-        with python_only():
-            check()
-    else:
-        check()
+def opened(root: Path, how: str) -> Any:
+    if how in ("n5", "zarr", "v2"):
+        codecs: Any = "n5" if how == "n5" else "zarr"
+        zarr_format: Any = 2 if how == "v2" else 3
+        store = N5Store(root, codecs=codecs, zarr_format=zarr_format)
+        return zarr.open_array(store, path="d", mode="r")
+    return n5zarr.open(root, path="d")
 
 
 @pytest.mark.each_of(4)
@@ -174,14 +176,8 @@ def test_no_block_is_read_half_old_and_half_new(tmp_path: Path, compression: Any
 @pytest.mark.parametrize(
     "compression",
     [
-        {"type": "gzip"},
         {"type": "gzip", "useZlib": True},
-        {"type": "bzip2"},
-        {"type": "xz"},
-        {"type": "zstd"},
-        {"type": "blosc"},
-        {"type": "lz4"},
-        {"type": "raw"},
+        *({"type": name} for name in ("gzip", "bzip2", "xz", "zstd", "blosc", "lz4", "raw")),
     ],
     ids=lambda c: "-".join(map(str, c.values())),
 )
@@ -191,16 +187,11 @@ def test_a_writer_that_stalls_is_waited_for(tmp_path: Path, compression: Any, ho
     values = np.random.default_rng(1).integers(0, 60_000, SHAPE, "u2")
     dataset(root, compression)[:] = values
     content = (root / "d/0/0/0").read_bytes()
-    zarr_format: Any = 2 if how == "v2" else 3
-    codecs: Any = "n5" if how == "n5" else "zarr"
-    plain = zarr.open_array(
-        N5Store(root, codecs=codecs, zarr_format=zarr_format), path="d", mode="r"
-    )
-    opened: Any = n5zarr.open(root, path="d") if how == "n5zarr.open" else plain
+    array = opened(root, how)
     for stage in ("locked", "half"):
         java = java_once(root / "d/0/0/0", content, stage)
         with when_another_program_holds_a_lock(partial(go_on, java)):
-            np.testing.assert_array_equal(opened[:], values)
+            np.testing.assert_array_equal(array[:], values)
         end(java)
 
 
@@ -254,39 +245,6 @@ def test_an_empty_document_without_blocks_is_a_group(tmp_path: Path) -> None:
     assert [name for name, _ in group.members(max_depth=None)] == ["0", "0/1"]
     group.attrs["x"] = 1
     assert (root / "g" / "attributes.json").read_bytes() == b'{"x":1}'
-
-
-def test_a_file_that_changes_for_ever_is_an_error(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A file that changes at every look is an error."""
-    path = tmp_path / "file"
-    path.write_bytes(b"content")
-    real = os.fstat
-
-    def fstat(file: int) -> os.stat_result:
-        path.write_bytes(path.read_bytes() + b".")
-        return real(file)
-
-    monkeypatch.setattr(os, "fstat", fstat)
-    with pytest.raises(BlockingIOError, match="keeps writing"):
-        files.read(path)
-
-
-def test_a_file_that_is_given_in_small_pieces_is_read_whole(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A file that is read in small pieces, as over a network, is read whole."""
-    path = tmp_path / "file"
-    path.write_bytes(bytes(range(101)))
-    real_read, real_readv = os.read, os.readv
-    monkeypatch.setattr(os, "read", lambda file, n: real_read(file, min(n, 7)))
-    monkeypatch.setattr(os, "readv", lambda file, into: real_readv(file, [into[0][:11]]))
-    for settled in (False, True):
-        assert files.read(path, settled=settled) == bytes(range(101))
-        found = files.read_reused(str(path), Scratch(), settled=settled)
-        assert found is not None
-        assert found.tobytes() == bytes(range(101))
 
 
 JAVA_ONCE = """

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import tempfile
 import threading
 import time
 from concurrent.futures import Future
@@ -23,7 +22,6 @@ from n5zarr.fast.workers import work_together
 from n5zarr.storage import files, locks, threads
 from n5zarr.storage.writing import FileWriter
 from tests.contract.test_kernel import COMPRESSIONS, name
-from tests.memory import MEMORY
 from tests.waiting import PATIENCE, is_inside, wait_until
 
 if TYPE_CHECKING:
@@ -34,11 +32,15 @@ BLOCKS = ("n5zarr.codecs", "n5zarr.arrays", "n5zarr.fast", "n5zarr.storage")
 SHAPE, CHUNKS = (5, 7, 11), (3, 5, 7)
 
 
-@pytest.fixture
-def where() -> Iterator[Path]:
-    """Return a directory in memory, as blocks are written at each of hundreds of moments."""
-    with tempfile.TemporaryDirectory(dir=MEMORY) as directory:
-        yield Path(directory)
+@contextmanager
+def on_timer(handler: Callable[[int, FrameType | None], object]) -> Iterator[None]:
+    """Let a handler be called when the timer of this process ends."""
+    before = signal.signal(signal.SIGALRM, handler)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
 
 
 def update(path: Path, change: Callable[[bytes | None], bytes]) -> bytes | None:
@@ -132,16 +134,12 @@ def test_a_timer_that_writes_while_gzip_is_written(tmp_path: Path) -> None:
         n_handled += 1
         arrays[1][:] = contents[1]
 
-    before = signal.signal(signal.SIGALRM, handler)
-    try:
+    with on_timer(handler):
         for _ in range(20):
             signal.setitimer(signal.ITIMER_REAL, 0.003)
             arrays[0][:] = contents[0]
             signal.setitimer(signal.ITIMER_REAL, 0.002)
             assert np.array_equal(arrays[0][:], contents[0])
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
     assert n_handled > 10
     assert np.array_equal(arrays[0][:], contents[0])
     assert np.array_equal(arrays[1][:], contents[1])

@@ -17,6 +17,7 @@ from zarr.storage import MemoryStore, WrapperStore, ZipStore
 import n5zarr
 from n5zarr import N5Store
 from n5zarr.errors import N5Error
+from tests.contract.stored import contents
 from tests.processes import CONTEXT
 
 if TYPE_CHECKING:
@@ -92,11 +93,11 @@ def test_writing_raises_and_leaves_no_blocks(
 ) -> None:
     array = way(make(tmp_path / "c.n5"))
     remove(tmp_path / "c.n5")
-    before = {p: p.read_bytes() for p in (tmp_path / "c.n5").rglob("*") if p.is_file()}
+    before = contents(tmp_path)
     with pytest.raises(N5Error, match="g/a: expected the dataset of an open array") as caught:
         array[box] = 9
     assert caught.value.kind == "changed"
-    assert before == {p: p.read_bytes() for p in (tmp_path / "c.n5").rglob("*") if p.is_file()}
+    assert before == contents(tmp_path)
 
 
 def test_an_array_stays_lost_after_its_path_was_opened_again(tmp_path: Path) -> None:
@@ -152,9 +153,8 @@ class Counting(WrapperStore[MemoryStore]):
 @pytest.fixture
 def memory(tmp_path: Path) -> Counting:
     root = make(tmp_path / "c.n5")
-    files = {p.relative_to(root).as_posix(): p for p in root.rglob("*") if p.is_file()}
     return Counting(
-        MemoryStore({k: cpu.Buffer.from_bytes(p.read_bytes()) for k, p in files.items()})
+        MemoryStore({k: cpu.Buffer.from_bytes(data) for k, data in contents(root).items()})
     )
 
 
@@ -233,12 +233,12 @@ def test_metadata_of_what_was_removed_or_replaced_is_not_written(
     elif instead == "other elements":
         other = n5zarr.create_array(root, path="g/a", shape=SHAPE, chunks=CHUNKS, dtype="u4")
         other[...] = 9
-    before = {p: p.read_bytes() for p in root.rglob("*") if p.is_file()}
+    before = contents(root)
     for _ in range(2):
         with pytest.raises(N5Error) as err:
             change(array)
         assert err.value.kind == "changed"
-    assert {p: p.read_bytes() for p in root.rglob("*") if p.is_file()} == before
+    assert contents(root) == before
     with pytest.raises(N5Error) as err:
         array[...]
     assert err.value.kind == "changed"

@@ -264,16 +264,6 @@ def test_a_node_is_forgotten_when_others_have_removed_its_group(tmp_path: Path) 
     assert zarr.open_array(store, path="g/a", mode="r+").chunks == (5, 2)
 
 
-def test_only_what_differs_from_what_was_read_is_written(tmp_path: Path) -> None:
-    n5zarr.create_array(tmp_path / "c.n5", path="a", shape=(3,), dtype="u1", attributes={"x": 1})
-    held = n5zarr.open_array(tmp_path / "c.n5", "r+", path="a")
-    n5zarr.open_array(tmp_path / "c.n5", "r+", path="a").attrs["x"] = 2
-    held.attrs["x"] = 1  # it was 1, for all that this array knows
-    assert n5zarr.get_attribute(tmp_path / "c.n5", "a", "x") == 2
-    n5zarr.set_attribute(tmp_path / "c.n5", "a", "x", 1)
-    assert n5zarr.get_attribute(tmp_path / "c.n5", "a", "x") == 1
-
-
 def test_an_old_group_object_updates_several_attributes(tmp_path: Path) -> None:
     """An old group object updates several attributes, though zarr writes them one by one."""
     store = N5Store(tmp_path / "c.n5")

@@ -207,18 +207,6 @@ def test_a_loop_goes_on_while_a_thread_holds_a_lock() -> None:
     together(lambda: holding("place/key", hold), lambda: asyncio.run(take()))
 
 
-def test_code_does_not_wait_for_what_it_interrupts() -> None:
-    def inner() -> str:
-        with pytest.raises(TimeoutError, match="another part of this process is changing it"):
-            holding("place/key", never)
-        # either may be first
-        return holding("place/key", lambda: str(len(key_locks._held)), replaces=True)
-
-    assert holding("place/key", inner) == "1"
-    both = partial(holding, "place/key", lambda: "inner")
-    assert holding("place/key", both, replaces=True) == "inner"
-
-
 def test_a_thread_that_blocks_a_loop_does_not_wait_for_its_tasks() -> None:
     async def suspended() -> None:
         with pytest.raises(TimeoutError):
@@ -279,25 +267,6 @@ def test_a_slow_holder_is_not_one_that_never_ends(
 
     together(lambda: asyncio.run(holding_async("place/key", hold)), take)
     assert values == [1, 2]
-
-
-def test_a_task_of_a_loop_that_has_ended_holds_nothing() -> None:
-    loop, held = asyncio.new_event_loop(), []
-
-    async def hold() -> None:
-        loop.stop()
-        await asyncio.sleep(PATIENCE)
-
-    task = loop.create_task(holding_async("place/key", hold))
-    with pytest.raises(RuntimeError, match="stopped"):
-        loop.run_until_complete(task)
-    holding("place/key", lambda: held.append(len(key_locks._held)))
-    holding("place/key", lambda: held.append(len(key_locks._held)))
-    assert held == [2, 2]  # with the one that has ended
-    task.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        loop.run_until_complete(task)
-    loop.close()
 
 
 def test_code_within_a_holder_does_not_wait_for_it() -> None:

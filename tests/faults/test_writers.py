@@ -9,10 +9,8 @@ import os
 import random
 import signal
 import sys
-import tempfile
 import threading
 import time
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from itertools import product
 from pathlib import Path
@@ -25,16 +23,16 @@ import zarr
 
 import n5zarr
 from n5zarr import N5Store
-from n5zarr.errors import N5BlockError, N5Error
+from n5zarr.errors import N5BlockError
 from n5zarr.fast import kernel
 from n5zarr.storage import files, locks
 from n5zarr.storage.writing import FileWriter
 from tests.contract.test_kernel import python_only
-from tests.faults.test_reentrancy import interrupted
+from tests.faults.test_reentrancy import interrupted, on_timer
 from tests.processes import CONTEXT, METHOD
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
     from multiprocessing.synchronize import Barrier
     from types import FrameType
 
@@ -50,7 +48,6 @@ QUARTERS = [
     for y in (slice(0, 17), slice(17, None))
     for x in (slice(0, 11), slice(11, None))
 ]
-WHOLE = 10_000  # values from here on are of whole blocks
 
 DURABILITIES: list[Durability] = ["atomic", "durable", "overwrite"]
 # kernel without Python, kernel that calls Python to encode, kernel that calls Python for both
@@ -70,13 +67,8 @@ def through_zarr(root: Path, name: str, durability: Durability) -> Any:
 
 
 @pytest.fixture
-def tmp_path(tmp_path: Path) -> Iterator[Path]:
-    """Return a directory, in memory where there is one, since syncs wait for a disk."""
-    if not Path("/dev/shm").is_dir():  # noqa: S108 - no file of a fixed name
-        yield tmp_path
-        return
-    with tempfile.TemporaryDirectory(dir="/dev/shm") as directory:
-        yield Path(directory)
+def tmp_path(where: Path) -> Path:
+    return where
 
 
 OPENINGS: list[Callable[[Path, str, Durability], Any]] = [through_n5zarr, through_zarr]
@@ -147,31 +139,6 @@ def read_quarters(case: Case, number: int) -> None:
         assert time.monotonic() < end
 
 
-def write_quarter_or_whole(case: Case, number: int) -> None:
-    """Write one of two quarters, or the whole block, and check the other quarters."""
-    array = case.open(number)
-    for value in range(2, ROUNDS + 2):
-        if number == 0:
-            array[...] = WHOLE + value
-            assert quarters(array)[2:] == [WHOLE + value] * 2
-        else:
-            before = quarters(array)[3]
-            array[QUARTERS[number - 1]] = value
-            now = quarters(array)[number - 1]
-            assert now == value or now > max(WHOLE, before), (value, before, now)
-
-
-def write_quarter_or_remove(case: Case, number: int) -> None:
-    """Write a quarter, or remove the block, and check that no older value returns."""
-    array = case.open(number)
-    for value in range(2, ROUNDS + 2):
-        if number == 0:
-            array[...] = 0
-        else:
-            array[QUARTERS[number]] = value
-            assert quarters(array)[number] in (value, 0)
-
-
 def work(jobs: list[tuple[Callable[[Case, int], None], Case, int]], barrier: Barrier) -> None:
     for job, case, number in jobs:
         barrier.wait(PATIENCE)
@@ -201,14 +168,6 @@ def test_four_processes_write_quarters_of_one_block(tmp_path: Path) -> None:
     run_in_processes(cases(tmp_path / "c.n5"), *[write_quarter] * 4, read_quarters)
 
 
-def test_whole_blocks_and_parts_of_them(tmp_path: Path) -> None:
-    run_in_processes(cases(tmp_path / "c.n5"), *[write_quarter_or_whole] * 3)
-
-
-def test_blocks_that_are_removed_while_parts_are_written(tmp_path: Path) -> None:
-    run_in_processes(cases(tmp_path / "c.n5"), *[write_quarter_or_remove] * 3)
-
-
 @pytest.mark.parametrize(
     ("durability", "scheduler"), [*((d, "threads") for d in DURABILITIES), ("atomic", "processes")]
 )
@@ -228,28 +187,6 @@ def test_chunks_of_dask_that_are_not_aligned_with_blocks(
             dask.array.store(pieces, array, lock=False, scheduler=scheduler, num_workers=4)
         np.testing.assert_array_equal(array[...], values)
         values = values[::-1].copy()
-
-
-@pytest.mark.each_of(7)
-@pytest.mark.parametrize("is_fast", [True, False], ids=["kernel", "Python"])
-@pytest.mark.parametrize("durability", DURABILITIES)
-@pytest.mark.parametrize("compression", COMPRESSIONS, ids=lambda c: c["type"])
-@pytest.mark.parametrize("job", [write_quarter, write_quarter_or_whole, write_quarter_or_remove])
-def test_four_threads_write_one_block(
-    tmp_path: Path, job: Any, compression: Any, durability: Durability, *, is_fast: bool
-) -> None:
-    """Four threads write one block with two stores, and lose nothing."""
-    stores = [N5Store(tmp_path / "c.n5", codecs="n5", durability=durability) for _ in range(2)]
-    n_opened = iter(range(99))
-
-    def opening(*_: object) -> Any:
-        return n5zarr.open(stores[next(n_opened) % 2], "r+", path="d")
-
-    case = Case(tmp_path / "c.n5", "d", (durability,), opening, is_fast)
-    case.create(compression)
-    n_threads = 4 if job is write_quarter else 3
-    with nullcontext() if is_fast else python_only(), ThreadPoolExecutor(n_threads) as pool:
-        list(pool.map(job, [case] * n_threads, range(n_threads)))
 
 
 # ------------------------------------------------------------------ killed writers
@@ -414,8 +351,7 @@ def test_a_timer_that_writes_the_block_that_is_being_written(
             return
         written[0] = value
 
-    before = signal.signal(signal.SIGALRM, handler)
-    try:
+    with on_timer(handler):
         for value in range(1000, 50_000):
             if written[0] > ROUNDS:
                 break
@@ -423,30 +359,7 @@ def test_a_timer_that_writes_the_block_that_is_being_written(
             array[QUARTERS[0]] = value
             signal.setitimer(signal.ITIMER_REAL, 0)
             assert quarters(array)[:2] == [value, written[0]]
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
     assert written[0] > ROUNDS
-
-
-@pytest.mark.parametrize("opening", OPENINGS)
-@pytest.mark.parametrize("durability", DURABILITIES)
-@pytest.mark.parametrize("where", [np.s_[:, :], np.s_[1:3, 2:5]], ids=["whole", "part"])
-def test_a_link_to_nothing_is_kept(
-    tmp_path: Path, where: Any, durability: Durability, opening: Any
-) -> None:
-    made = n5zarr.create_array(
-        tmp_path / "c.n5", path="a", shape=(5, 7), chunks=(5, 7), dtype="u2", attributes={"x": 1}
-    )
-    made[...] = 3
-    block = tmp_path / "c.n5" / "a" / "0" / "0"
-    block.unlink()
-    block.symlink_to(tmp_path / "gone")
-    array = opening(tmp_path / "c.n5", "a", durability)
-    with pytest.raises(N5Error, match=r"a link to \S*gone, which does not exist"):
-        array[where] = 9
-    assert block.is_symlink()
-    assert not (tmp_path / "gone").exists()
 
 
 def test_two_threads_that_are_interrupted_while_they_replace_files(

@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tests.fuzz.blocks import Blocks
-from tests.fuzz.corpus import kept
 from tests.fuzz.documents import Documents
+from tests.fuzz.judge import kept
 from tests.fuzz.keys import Keys
 from tests.fuzz.watch import Report, Violation, examine, limit_memory, run
 

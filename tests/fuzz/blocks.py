@@ -27,12 +27,10 @@ from tests.fuzz.oracle import Expected, expected_block, expected_chunk, extent_o
 from tests.fuzz.seeds import Seed, make_seeds
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
     from pathlib import Path
 
 __all__ = ["WAYS", "Blocks"]
-
-BATCHED = "zarr.core.codec_pipeline.BatchedCodecPipeline"
 
 type Box = tuple[slice, ...]
 type Position = tuple[int, ...]
@@ -47,16 +45,13 @@ def by_n5zarr(seed: Seed, axis_order: Any = "C") -> Any:
 
 
 @cache
-def by_zarr(seed: Seed, zarr_format: Any = 3, codecs: Any = "zarr") -> Any:
-    store = N5Store(seed.root, zarr_format=zarr_format, codecs=codecs)
-    return zarr.open_array(store, path=seed.path, mode="r")
-
-
-@cache
-def by_pipeline_of_zarr(seed: Seed, zarr_format: Any = 3, codecs: Any = "zarr") -> Any:
-    with zarr.config.set({"codec_pipeline.path": BATCHED}):
+def by_zarr(seed: Seed, zarr_format: Any = 3, codecs: Any = "zarr", pipeline: Any = None) -> Any:
+    with zarr.config.set({"codec_pipeline.path": pipeline} if pipeline else {}):
         store = N5Store(seed.root, zarr_format=zarr_format, codecs=codecs)
         return zarr.open_array(store, path=seed.path, mode="r")
+
+
+by_pipeline_of_zarr = partial(by_zarr, pipeline="zarr.core.codec_pipeline.BatchedCodecPipeline")
 
 
 def by_engine(seed: Seed) -> Any:
@@ -149,16 +144,12 @@ WAYS = (*(name for name in ARRAYS if name not in ALWAYS), "part", "read_block", 
 
 
 class Blocks:
-    """The blocks of all seeds, in containers of this process.
+    """The blocks of all seeds, in containers of this process."""
 
-    Parameters
-    ----------
-    directory : Path
-        An empty one.
-    """
-
-    def __init__(self, directory: Path) -> None:
-        self.seeds = make_seeds(directory)
+    def __init__(
+        self, directory: Path, make: Callable[[Path], Iterable[Seed]] = make_seeds
+    ) -> None:
+        self.seeds = [*make(directory)]
         self.others = [block for seed in self.seeds for block in seed.blocks.values()]
 
     def case(self, seed: str) -> Case:

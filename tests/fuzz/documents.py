@@ -38,18 +38,10 @@ _BLOCK_SIZE = re.compile(rb'"blockSize"\s*:\s*\[((?:\s*[0-9]{1,9}\s*,)*\s*[0-9]{
 
 @dataclass(frozen=True)
 class Seed:
-    """A document of a container.
+    """A document of a container."""
 
-    Parameters
-    ----------
-    root : Path
-        The container.
-    file : Path
-        The document.
-    """
-
-    root: Path
-    file: Path
+    root: Path  # the container
+    file: Path  # the document
 
     @property
     def path(self) -> str:
@@ -181,13 +173,7 @@ def _of_zarr(directory: Path) -> None:
 
 
 class Documents:
-    """The documents of all seeds, in containers of this process.
-
-    Parameters
-    ----------
-    directory : Path
-        An empty one.
-    """
+    """The documents of all seeds, in containers of this process."""
 
     def __init__(self, directory: Path) -> None:
         self.seeds = make_seeds(directory)

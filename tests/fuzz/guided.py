@@ -17,18 +17,14 @@ from contextlib import nullcontext
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 atheris: Any = import_module("atheris") if find_spec("atheris") else None  # only needed here
 
 with nullcontext() if atheris is None else atheris.instrument_imports(["n5zarr"]):
     from tests.fuzz.blocks import WAYS, Blocks
-    from tests.fuzz.corpus import CORPUS, keep
-    from tests.fuzz.judge import Case
+    from tests.fuzz.judge import CORPUS, Case, keep
     from tests.fuzz.mutate import mutated
-
-if TYPE_CHECKING:
-    from tests.fuzz.seeds import Seed
 
 HEAD = 4  # bytes: which dataset, which of its blocks, and the way
 
@@ -40,13 +36,15 @@ class Guided:
         self.blocks = Blocks(directory)
         self.n_wrong = 0
 
-    def target(self, data: bytes) -> tuple[Seed, tuple[int, ...], int]:
-        """Return the dataset, position and way that the first bytes name."""
+    def case(self, data: bytes) -> tuple[Case, int]:
+        """Return a case, and its way: the first bytes name dataset, position and way."""
         head = data[:HEAD].ljust(HEAD, b"\0")
         seeds = self.blocks.seeds
         seed = seeds[int.from_bytes(head[:2]) % len(seeds)]
-        places = tuple(seed.blocks)
-        return seed, places[head[2] % len(places)], head[3]
+        position = tuple(seed.blocks)[head[2] % len(seed.blocks)]
+        target = (seed, position, random.Random(head[3]))
+        case = Case(f"{seed}, block {position}", data[HEAD:], target)
+        return case, 4 * (head[3] % len(WAYS))
 
     def first(self) -> list[bytes]:
         """Return the blocks as they are, each with another way."""
@@ -71,9 +69,7 @@ class Guided:
 
     def run(self, data: bytes) -> None:
         """Read a block; keep it if something is wrong."""
-        seed, position, way = self.target(data)
-        case = Case(f"{seed}, block {position}", data[HEAD:], (seed, position, random.Random(way)))
-        number = 4 * (way % len(WAYS))
+        case, number = self.case(data)
         for what in self.blocks.run(case, number):
             self.n_wrong += 1
             print(f"{case.name}: {what}", flush=True)
@@ -85,10 +81,7 @@ def keep_found(guided: Guided, folder: Path, most: int) -> None:
     new = [file for file in folder.iterdir() if not file.name.startswith("first")]
     found = sorted(new, key=lambda file: file.stat().st_size)
     for file in found[:: max(1, len(found) // most)][:most]:
-        data = file.read_bytes()
-        seed, position, way = guided.target(data)
-        case = Case(f"{seed}, block {position}", data[HEAD:], None)
-        keep("blocks", case, 4 * (way % len(WAYS)), "reaches code that no other reached")
+        keep("blocks", *guided.case(file.read_bytes()), "reaches code that no other reached")
     print(f"{len(found)} inputs reach new code, up to {most} are in {CORPUS}")
 
 

@@ -105,13 +105,7 @@ WAYS = (*READS, *WRITES, *FUNCTIONS)
 
 
 class Keys:
-    """A container with files beside it that no key may reach.
-
-    Parameters
-    ----------
-    directory : Path
-        An empty one.
-    """
+    """A container with files beside it that no key may reach."""
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory

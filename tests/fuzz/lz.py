@@ -22,14 +22,7 @@ def lz4_block(  # noqa: C901 - one loop, as in its description
 ) -> bytes:
     """Decode an LZ4 block by "LZ4 Block Format Description", 1.6.
 
-    Parameters
-    ----------
-    data : bytes
-        The block.
-    n_bytes : int
-        How many bytes it decodes to, at most.
-    history : bytes, optional
-        What was decoded before, if matches may begin there.
+    It decodes to ``n_bytes`` at most; matches may begin in ``history``, which was decoded before.
     """
     out, at = bytearray(history), 0
     most = len(history) + n_bytes

@@ -30,17 +30,7 @@ LARGE = 2**27
 
 
 def mutated(rng: random.Random, block: bytes, others: Sequence[bytes]) -> bytes:
-    """Change a stored block in one of many ways.
-
-    Parameters
-    ----------
-    rng : random.Random
-        Chooses the way.
-    block : bytes
-        The block.
-    others : sequence of bytes
-        Blocks that parts are taken from.
-    """
+    """Change a stored block in one of many ways."""
     n_header = header_length(block)
     if rng.random() < 0.65 or not n_header:
         return damaged(rng, block, others)

@@ -35,17 +35,7 @@ BLOWN = 2000  # how many levels, or members, make a document large
 
 
 def mutated_document(rng: random.Random, document: bytes, others: Sequence[bytes]) -> bytes:
-    """Change a document in one of many ways.
-
-    Parameters
-    ----------
-    rng : random.Random
-        Chooses the way.
-    document : bytes
-        Standard JSON.
-    others : sequence of bytes
-        Documents that parts are taken from.
-    """
+    """Change a document in one of many ways."""
     if rng.random() < 0.12:
         return _bytes(rng, document, rng.choice(others))
     value = json.loads(document)

@@ -7,18 +7,27 @@ those of the N5 specification and of Java, in the plainest form.
 from __future__ import annotations
 
 import gzip
+import itertools
+import json
 import math
 import struct
 import zlib
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from tests.fuzz.lz import DamagedError
 from tests.fuzz.payloads import Payload, decode_payload, zstd
 
-__all__ = ["Dataset", "Expected", "expected_block", "expected_chunk", "extent_of"]
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+__all__ = [
+    "Dataset", "Expected", "expected_block", "expected_chunk", "extent_of", "read_dataset",
+    "read_files",
+]  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -51,21 +60,11 @@ class Dataset:
 
 @dataclass(frozen=True)
 class Expected:
-    """The elements of a block.
+    """The elements of a block."""
 
-    Parameters
-    ----------
-    values : numpy.ndarray
-        Shape in C order; flat for what is no array.
-    known : numpy.ndarray
-        Which elements can be decoded, same shape.
-    plain : bool
-        Whether every reader has to take the block.
-    """
-
-    values: np.ndarray
-    known: np.ndarray
-    plain: bool
+    values: np.ndarray  # shape in C order; flat for what is no array
+    known: np.ndarray  # which elements can be decoded, same shape
+    plain: bool  # whether every reader has to take the block
 
 
 def expected_block(data: bytes, dataset: Dataset) -> Expected | None:
@@ -81,21 +80,8 @@ def expected_chunk(
 ) -> Expected | None:
     """Return the elements of an array where the block is.
 
-    Parameters
-    ----------
-    data : bytes
-        The stored block.
-    dataset : Dataset
-        Its dataset.
-    extent : tuple of int
-        Extent of the part of the dataset that the block covers, N5 order.
-    fill : object, optional
-        What the elements are that the block lacks.
-
-    Returns
-    -------
-    Expected or None
-        None if the block cannot be decoded.
+    The extent is that of the part of the dataset that the block covers, in N5 order; elements that
+    the block lacks are ``fill``. None if the block cannot be decoded.
     """
     try:
         shape, found = _block(data, dataset, extent)
@@ -115,6 +101,34 @@ def extent_of(dataset: Dataset, position: tuple[int, ...]) -> tuple[int, ...]:
     """Return the extent of the part of a dataset that a block covers, N5 order."""
     sizes = zip(dataset.dimensions, dataset.block_size, position, strict=True)
     return tuple(min(size, n - place * size) for n, size, place in sizes)
+
+
+def read_dataset(
+    document: dict[str, Any], block: Callable[[tuple[int, ...]], bytes | None]
+) -> np.ndarray:
+    """Assemble a dataset, in C order, of its stored blocks by grid position; others are 0."""
+    dataset = Dataset.of(document)
+    array = np.zeros(dataset.dimensions[::-1], dataset.data_type)
+    sizes = [*zip(dataset.dimensions, dataset.block_size, strict=True)]
+    for position in itertools.product(*(range(-(-n // size)) for n, size in sizes)):
+        stored = block(position)
+        if stored is not None:
+            found = expected_chunk(stored, dataset, extent_of(dataset, position))
+            assert found is not None
+            assert found.known.all()
+            starts = zip(position, dataset.block_size, strict=True)
+            array[tuple(slice(i * n, i * n + n) for i, n in starts)[::-1]] = found.values
+    return array
+
+
+def read_files(directory: Path) -> np.ndarray:
+    """Read a dataset in local files, in C order."""
+
+    def block(position: tuple[int, ...]) -> bytes | None:
+        file = directory.joinpath(*map(str, position))
+        return file.read_bytes() if file.is_file() else None
+
+    return read_dataset(json.loads((directory / "attributes.json").read_bytes()), block)
 
 
 # ---------------------------------------------------------------------- modes and types

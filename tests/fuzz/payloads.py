@@ -36,25 +36,14 @@ _SEED, _MASK = 0x9747B28C, 0x0FFFFFFF  # lz4-java's
 
 
 class Payload(NamedTuple):
-    """The elements of a block.
+    """The elements of a block."""
 
-    Parameters
-    ----------
-    data : bytes
-        As many as there should be; those that are unknown are zero.
-    known : numpy.ndarray or None
-        Which bytes can be decoded; None for all.
-    plain : bool
-        Whether the payload is one stream of exactly these bytes, with nothing after it: every
-        reader has to take it.
-    is_longer : bool
-        Whether its streams hold more bytes.
-    """
-
-    data: bytes
-    known: np.ndarray | None = None
+    data: bytes  # as many as there should be; those that are unknown are zero
+    known: np.ndarray | None = None  # which bytes can be decoded; None for all
+    # whether the payload is one stream of exactly these bytes, with nothing after it: every reader
+    # has to take it
     plain: bool = False
-    is_longer: bool = False
+    is_longer: bool = False  # whether its streams hold more bytes
 
 
 def decode_payload(payload: bytes, n_bytes: int, compression: dict[str, Any]) -> Payload:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from tests.fuzz.oracle import Expected
 
-__all__ = ["COMPRESSIONS", "Seed", "make_seeds"]
+__all__ = ["COMPRESSIONS", "Seed", "make_larger", "make_seeds"]
 
 JAVA = Path(__file__).parents[1] / "data" / "java"
 FOLDERS = (
@@ -54,24 +54,12 @@ COMPRESSIONS: list[dict[str, Any]] = [
 
 @dataclass(frozen=True)
 class Seed:
-    """A dataset, and its blocks as they should be.
+    """A dataset, and its blocks as they should be."""
 
-    Parameters
-    ----------
-    root : Path
-        The container.
-    path : str
-        Path of the dataset.
-    decodable : bool
-        Whether `tests.fuzz.oracle` can tell what a block holds.
-    dtype : str
-        The type that Zarr shows, where it is not that of the elements.
-    """
-
-    root: Path
-    path: str
-    decodable: bool = True
-    dtype: str = ""
+    root: Path  # the container
+    path: str  # path of the dataset
+    decodable: bool = True  # whether `tests.fuzz.oracle` can tell what a block holds
+    dtype: str = ""  # the type that Zarr shows, where it is not that of the elements
 
     @property
     def directory(self) -> Path:
@@ -120,7 +108,7 @@ class Seed:
 
 def make_seeds(directory: Path) -> list[Seed]:
     """Make all containers in an empty directory, always in the same order."""
-    found = [*_of_java(directory), *_larger(directory), *_odd(directory)]
+    found = [*_of_java(directory), *make_larger(directory), *_odd(directory)]
     return [seed for seed in found if seed.blocks]
 
 
@@ -147,7 +135,7 @@ def _values(shape: tuple[int, ...], dtype: str, seed: int) -> np.ndarray:
     return found.astype(dtype)
 
 
-def _larger(directory: Path) -> Iterator[Seed]:
+def make_larger(directory: Path) -> Iterator[Seed]:
     """Write blocks of some thousand bytes, and ones that are cut off at the border."""
     types = itertools.cycle(("u2", "f8", "u1", "i4"))
     for k, compression in enumerate(COMPRESSIONS):

@@ -13,12 +13,13 @@ from collections import Counter
 from contextlib import suppress
 from dataclasses import dataclass, field
 from multiprocessing import get_context
+from multiprocessing.connection import wait
 from pathlib import Path
-from queue import Empty
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from multiprocessing.connection import Connection
 
     from tests.fuzz.judge import Case
 
@@ -49,59 +50,26 @@ class Harness(Protocol):
         """Return the bytes of memory that an input may take."""
 
 
-@dataclass(frozen=True)
-class Violation:
-    """An input that breaks a rule.
-
-    Parameters
-    ----------
-    number : int
-        Number of the input.
-    name : str
-        What it takes the place of.
-    what : str
-        What happened.
-    data : bytes
-        The input; empty if the process ended with it.
-    """
+class Violation(NamedTuple):
+    """An input that breaks a rule."""
 
     number: int
-    name: str
-    what: str
-    data: bytes = b""
+    name: str  # what it takes the place of
+    what: str  # what happened
+    data: bytes = b""  # none if the process ended with it
 
 
 @dataclass
 class Report:
-    """The findings of a run.
-
-    Parameters
-    ----------
-    n_inputs : int
-        How many inputs were tried.
-    slowest : float
-        Most seconds of computing for a megabyte of an input, of inputs of 64 KiB and more.
-    longest : float
-        Most seconds of computing for one input of any size.
-    largest : int
-        Most memory that one input took, in bytes.
-    largest_share : float
-        The same as a part of what is allowed.
-    next : int
-        Number of the first input that some process has not tried.
-    kinds : Counter
-        How many inputs there were of each kind.
-    violations : list of Violation
-        What must not be.
-    """
+    """The findings of a run."""
 
     n_inputs: int = 0
-    slowest: float = 0
-    longest: float = 0
-    largest: int = 0
-    largest_share: float = 0
-    next: int = 0
-    kinds: Counter[str] = field(default_factory=Counter)
+    slowest: float = 0  # most seconds of computing for a megabyte, of inputs of 64 KiB and more
+    longest: float = 0  # most seconds of computing for one input of any size
+    largest: int = 0  # most bytes of memory that one input took
+    largest_share: float = 0  # the same as a part of what is allowed
+    next: int = 0  # number of the first input that some process has not tried
+    kinds: Counter[str] = field(default_factory=Counter)  # how many inputs there were of each
     violations: list[Violation] = field(default_factory=list)
 
     def add(self, other: Report) -> None:
@@ -170,8 +138,8 @@ def limit_memory() -> None:
     resource.setrlimit(resource.RLIMIT_AS, (in_use + MEMORY,) * 2)
 
 
-def work(make: Callable[[Path], Harness], seed: str, numbers: range, at: Any, answers: Any) -> None:
-    """Try inputs in a process of its own; ``at`` holds the number of the current one."""
+def work(make: Callable[[Path], Harness], seed: str, numbers: range, pipe: Connection) -> None:
+    """Try inputs in a process of its own; tell the number of each before it, and the findings."""
     faulthandler.enable()  # an input that ends the process tells where
     base = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None  # noqa: S108 - memory
     with tempfile.TemporaryDirectory(prefix="fuzz", dir=base) as directory:
@@ -182,108 +150,76 @@ def work(make: Callable[[Path], Harness], seed: str, numbers: range, at: Any, an
         if IS_LINUX:
             limit_memory()
         report = Report()
-        parent = os.getppid()
         for number in numbers:
-            if os.getppid() != parent:  # which was killed
-                return
-            at.value = number
+            pipe.send(number)  # an error if the other end was killed
             examine(harness, harness.case(f"{seed}/{number}"), number, report)
             if report.violations or report.n_inputs == REPORT:
-                answers.put(report)
+                pipe.send(report)
                 report = Report()
-        at.value = numbers.stop
-        answers.put(report)
+        pipe.send(report)
+        pipe.send(numbers.stop)
 
 
 class Worker:
-    """A process that tries every n-th input, and is started again when one ends it."""
+    """A process that tries some inputs, and where it is."""
 
-    def __init__(
-        self, make: Callable[[Path], Harness], seed: str, numbers: range, answers: Any
-    ) -> None:
-        self.make, self.seed, self.numbers, self.answers = make, seed, numbers, answers
-        self.context = get_context("spawn")
-        self.start()
-
-    def start(self) -> None:
-        self.at = self.context.Value("q", -1)
-        self.seen, self.since = -1, time.monotonic()
-        arguments = (self.make, self.seed, self.numbers, self.at, self.answers)
-        self.process = self.context.Process(target=work, args=arguments)
+    def __init__(self, make: Callable[[Path], Harness], seed: str, numbers: range) -> None:
+        context = get_context("spawn")
+        self.pipe, end = context.Pipe(duplex=False)
+        self.numbers, self.at, self.since = numbers, -1, time.monotonic()
+        self.process = context.Process(target=work, args=(make, seed, numbers, end))
         self.process.start()
+        end.close()
 
-    def check(self) -> Violation | None:
-        """Start the process again if an input has ended it, or has run for too long."""
-        if self.at.value != self.seen:
-            self.seen, self.since = self.at.value, time.monotonic()
-        patience = START if self.seen < 0 else HANG
-        hangs = time.monotonic() - self.since > patience
-        if self.is_done or (self.process.is_alive() and not hangs):
-            return None
-        what = (
-            f"no answer in {patience} s" if hangs else f"ended the process: {self.process.exitcode}"
-        )
-        number = int(self.at.value)
-        self.stop()
-        if number < 0:
+    def reports(self) -> Iterator[Report]:
+        """Yield what it has told; raise EOFError if it has ended, and kill it if it hangs."""
+        while self.pipe.poll():
+            told = self.pipe.recv()
+            if isinstance(told, Report):
+                yield told
+            else:
+                self.at, self.since = told, time.monotonic()
+        if time.monotonic() - self.since > (START if self.at < 0 else HANG):
+            self.process.kill()
+
+    def violation(self) -> Violation:
+        """Return what has ended it; the time tells whether it was killed."""
+        self.process.join()
+        what = f"ended the process: {self.process.exitcode}"
+        if time.monotonic() - self.since > (START if self.at < 0 else HANG):
+            what = f"no answer in {HANG} s"
+        if self.at < 0:
             message = f"the harness does not start: {what}"
             raise RuntimeError(message)
-        self.numbers = self.numbers[self.numbers.index(number) + 1 :]
-        self.start()
-        return Violation(number, "", what)
-
-    @property
-    def is_done(self) -> bool:
-        return bool(self.at.value >= self.numbers.stop) and not self.process.is_alive()
-
-    def stop(self) -> None:
-        self.process.kill()
-        self.process.join()
+        return Violation(self.at, "", what)
 
 
 def run(
-    make: Callable[[Path], Harness],
-    seed: str,
-    numbers: range,
-    *,
-    seconds: float,
-    n_workers: int,
+    make: Callable[[Path], Harness], seed: str, numbers: range, *, seconds: float, n_workers: int
 ) -> Iterator[Report]:
-    """Run inputs in processes; yield the findings since the last time.
+    """Run inputs in processes, which are started again if one ends them; yield new findings.
 
-    Parameters
-    ----------
-    make : callable
-        Makes the harness, in a directory of each process.
-    seed : str
-        Of all inputs.
-    numbers : range
-        Of the inputs.
-    seconds : float
-        After which the run ends, whatever is left.
-    n_workers : int
-        How many processes work.
+    They are made of ``seed`` and ``numbers``; the run ends after so many seconds.
     """
     end = time.monotonic() + seconds
-    answers = get_context("spawn").Queue()
-    workers = [
-        Worker(make, seed, numbers[k::n_workers], answers)
-        for k in range(min(n_workers, len(numbers)))
-    ]
+    shares = [numbers[k::n_workers] for k in range(min(n_workers, len(numbers)))]
+    workers = [Worker(make, seed, share) for share in shares]
     try:
-        while True:
-            done = all(worker.is_done for worker in workers)
-            with suppress(Empty):
-                while True:
-                    report = answers.get(timeout=0.2)
-                    report.next = min(int(worker.at.value) for worker in workers)
-                    yield report
-            if done or time.monotonic() > end:
-                return
-            for worker in workers:
-                found = worker.check()
-                if found is not None:
-                    yield Report(n_inputs=1, violations=[found])
+        while any(each.at < each.numbers.stop for each in workers) and time.monotonic() < end:
+            going = [n for n, each in enumerate(workers) if each.at < each.numbers.stop]
+            wait([workers[n].pipe for n in going], 0.2)
+            for n in going:
+                worker = workers[n]
+                try:
+                    for report in worker.reports():
+                        report.next = min(each.at for each in workers)
+                        yield report
+                except EOFError:
+                    yield Report(n_inputs=1, violations=[worker.violation()])
+                    left = worker.numbers[worker.numbers.index(worker.at) + 1 :]
+                    workers[n] = Worker(make, seed, left)
+        yield Report(next=min(each.at for each in workers))
     finally:
         for worker in workers:
-            worker.stop()
+            worker.process.kill()
+            worker.process.join()

@@ -62,14 +62,7 @@ def write_file(path: Path, content: bytes) -> None:
 def write_block(dataset: Path, coords: tuple[int, ...], block: np.ndarray) -> None:
     """Write a block of the size of the given array, which may differ from the place.
 
-    Parameters
-    ----------
-    dataset : Path
-        Directory of the dataset.
-    coords : tuple of int
-        Place in the grid, and axes of ``block``, in C order.
-    block : numpy.ndarray
-        The elements.
+    Coordinates and axes are in C order.
     """
     document = json.loads((dataset / "attributes.json").read_text())
     header = struct.pack(f">HH{block.ndim}I", 0, block.ndim, *reversed(block.shape))

@@ -21,6 +21,7 @@ from n5zarr import N5Store
 from n5zarr._zarr import sync
 from n5zarr.errors import N5Error
 from tests.memory import MEMORY
+from tests.property.model import is_at_or_below, parents
 
 NAMES = ("a", "b", "c", "0")  # two of them are also parts of chunk keys
 DOCUMENTS = {2: {".zarray", ".zattrs", ".zgroup", ".zmetadata"}, 3: {"zarr.json"}}
@@ -62,16 +63,14 @@ class Containers(RuleBasedStateMachine):
             path = path.rpartition("/")[0]
 
     def is_below_array(self, path: str) -> bool:
-        above = [path[:i] for i, letter in enumerate(path) if letter == "/"]
-        return any(a in self.nodes and self.nodes[a].is_array for a in above)
+        return any(p in self.nodes and self.nodes[p].is_array for p in parents(path))
 
     def has_children(self, path: str) -> bool:
         return any(p.startswith(f"{path}/") for p in self.nodes)
 
     def make_parents(self, path: str, zarr_format: int) -> None:
         """Add the groups to the model that Zarr makes above a new node."""
-        above = ["", *(path[:i] for i, letter in enumerate(path) if letter == "/")]
-        for parent in above if path else []:
+        for parent in parents(path):
             if parent not in self.nodes:
                 is_2 = "" in self.nodes and self.format_of(parent) == 2
                 self.nodes[parent] = Node(named=2 if zarr_format == 2 else 3 if is_2 else None)
@@ -133,9 +132,7 @@ class Containers(RuleBasedStateMachine):
         if below:
             path = data.draw(st.sampled_from(below))
             sync(self.store.delete_dir(path))
-            gone = [p for p in self.nodes if p == path or p.startswith(f"{path}/")]
-            for p in gone:
-                del self.nodes[p]
+            self.nodes = {p: n for p, n in self.nodes.items() if not is_at_or_below(p, path)}
 
     @rule()
     def open_anew(self) -> None:

@@ -132,10 +132,9 @@ def assert_same(found: Positions, expected: Positions) -> None:
         np.testing.assert_allclose([scale * by, start * by], [known_scale, known_start], atol=1e-9)
 
 
-def alone(root: Path, k: int) -> Mapping[str, Positions]:
+def alone(root: Path, tree: xr.DataTree, k: int) -> Mapping[str, Positions]:
     """Read a level in the ways that see only the level, the groups above it and ``s0``."""
     name = f"s{k}"
-    tree = xr.open_datatree(root, engine="n5")
     return {
         "geometry": of_geometry(n5zarr.geometry(root, f"g/{name}")),
         "engine": of_dataset(xr.open_dataset(root, engine="n5", group=f"g/{name}"), name),
@@ -156,10 +155,11 @@ def test_all_ways_place_levels_alike(
         write(root, shape, drawn)
         group = [of_geometry(level) for level in n5zarr.geometry(root, "g").levels]
         assert [of_level(level) for level in n5zarr.pyramid_levels(root, "g")] == group
+        tree = xr.open_datatree(root, engine="n5")
         for k, expected in enumerate(group):
             # else the group knows more of a level without a scale than the level itself
             if is_first_known or "factors" in kinds or kinds[k] in {"cosem", "n5viewer"}:
-                for found in alone(root, k).values():
+                for found in alone(root, tree, k).values():
                     assert_same(found, expected)
         if len({unit is None for level in group for _, _, unit in level}) > 1:
             with pytest.raises(N5UnrepresentableError, match="expected the unit of the finest"):

@@ -73,9 +73,19 @@ COMPRESSIONS: list[dict[str, Any]] = [
 SHAPES = [(5, 7), (7, 3), (11, 5), (13,), (2, 5, 3)]  # unequal primes
 CHUNKS = [(2, 3), (3, 2), (5, 3), (3,), (1, 2, 3)]
 
+OPTIONS: dict[str, dict[str, Any]] = {
+    "v3": {"zarr_format": 3},
+    "v2": {"zarr_format": 2},
+    "own": {"zarr_format": 3, "codecs": "n5"},
+    "python": {"zarr_format": 3, "codecs": "n5"},
+    "any": {},
+    "F": {"zarr_format": 3, "codecs": "portable", "axis_order": "F"},
+}
+"""Of the ways to use a store object."""
+
 REMOVE, UPDATE = 1, 2  # of the ways to change attributes
 
-ways = st.sampled_from(["v3", "v2", "own", "python", "any", "F"])
+ways = st.sampled_from([*OPTIONS])
 shapes = st.sampled_from(range(len(SHAPES)))
 numbers = st.integers(0, 9)
 corners = st.tuples(*[st.integers(0, 12)] * 6)
@@ -104,20 +114,10 @@ class Way:
 
     @classmethod
     def of(cls, name: str, root: Path | MemoryStore) -> Way:
-        match name:
-            case "v3":
-                return cls(name, N5Store(root, zarr_format=3))
-            case "v2":
-                return cls(name, N5Store(root, zarr_format=2))
-            case "own":
-                return cls(name, N5Store(root, zarr_format=3, codecs="n5"))
-            case "python":
-                how: Any = {"durability": "overwrite"} if isinstance(root, Path) else {}
-                return cls(name, N5Store(root, zarr_format=3, codecs="n5", **how))
-            case "F":
-                return cls(name, N5Store(root, zarr_format=3, codecs="portable", axis_order="F"))
-            case _:
-                return cls(name, N5Store(root))
+        how = OPTIONS[name]
+        if name == "python" and isinstance(root, Path):
+            how = how | {"durability": "overwrite"}
+        return cls(name, N5Store(root, **how))
 
     def using(self) -> AbstractContextManager[None]:
         return python_only() if self.name == "python" else nullcontext()
@@ -172,8 +172,7 @@ class States(RuleBasedStateMachine):
             self.root = Path(tempfile.mkdtemp(dir=MEMORY)) / "c.n5"
         zarr.create_group(N5Store(self.root))
         self.model = Container({"": Node()})
-        names = ["v3", "v2", "own", "python", "any", "F"]
-        self.ways = {name: Way.of(name, self.root) for name in names}
+        self.ways = {name: Way.of(name, self.root) for name in OPTIONS}
         self.held: list[Held] = []
         self.n_checks = 0
 
@@ -603,10 +602,7 @@ class States(RuleBasedStateMachine):
     def check_tensorstore(self) -> None:
         for path in self.arrays():
             dataset = self.dataset(path)
-            spec = {
-                "driver": "n5",
-                "kvstore": {"driver": "file", "path": f"{self.root}/{path}"},
-            }
+            spec = {"driver": "n5", "kvstore": {"driver": "file", "path": f"{self.root}/{path}"}}
             found = tensorstore.open(spec).result().read().result().T
             stored, values = dataset.is_stored(), dataset.values()
             np.testing.assert_array_equal(found[stored], values[stored], err_msg=path)

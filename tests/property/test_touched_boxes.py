@@ -58,14 +58,6 @@ def test_a_chunk_lies_in_few_of_the_least_boxes(data: st.DataObject) -> None:
         assert b == n or (b % u == 0 and c <= b < c + u)
 
 
-def test_few_chunks_are_read_in_small_boxes_and_many_in_large_ones() -> None:
-    few = [StoredChunks((8,), [np.array([[5], [4_000]])])]
-    assert touched_boxes((100_003,), [(4096,), (8,)], few).step == (8,)
-    many = [StoredChunks((8,), [np.arange(12_000).reshape(-1, 1)])]
-    assert touched_boxes((100_003,), [(4096,), (8,)], many).step == (4096,)
-    assert touched_boxes((100_003,), [(4096,), (8,)], []).n_elements == 0
-
-
 def test_a_huge_grid_is_not_walked() -> None:
     """A grid with more boxes than 64 bits can count is not walked."""
     shape = (2**62, 2**61 - 1, 2**60)

@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-import bz2
-import gzip
 import json
-import lzma
 import math
-import struct
 import tempfile
-import zlib
 from pathlib import Path
 from typing import Any
 
@@ -23,14 +18,14 @@ import zarr.codecs as zc
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
-from numcodecs.blosc import Blosc
-from numcodecs.zstd import Zstd
 from zarr.codecs import numcodecs as znc
 from zarr.dtype import VariableLengthBytes
 from zarr.storage import MemoryStore
 
 from n5zarr import N5Store
+from tests.fuzz.oracle import read_files
 from tests.memory import MEMORY
+from tests.property import outside
 
 # zarr's own warnings, of data types without a specification and of sharding
 pytestmark = [
@@ -183,16 +178,9 @@ def test_every_dtype_comes_back(
     empty = data.draw(st.booleans())
     with tempfile.TemporaryDirectory(dir=MEMORY) as folder:
         how = {"zarr_format": zarr_format, "axis_order": axis_order, "codecs": codecs}
-        create = {
-            "name": "g/a",
-            "shape": shape,
-            "chunks": chunks,
-            "dtype": dtype,
-            "fill_value": fill,
-            "attributes": {"x": [1.5, None]},
-            "zarr_format": zarr_format,
-            "config": {"write_empty_chunks": empty},
-        }
+        create = {"name": "g/a", "shape": shape, "chunks": chunks, "dtype": dtype}
+        create |= {"fill_value": fill, "attributes": {"x": [1.5, None]}}
+        create |= {"zarr_format": zarr_format, "config": {"write_empty_chunks": empty}}
         array, expected = written(N5Store(f"{folder}/c.n5", **how), values, create)
         assert same(array[...], expected)
         found = reopened(f"{folder}/c.n5", **how)
@@ -300,46 +288,6 @@ def test_every_chain_of_codecs_comes_back(
 # ---------------------------------------------------------------------- other readers
 
 
-def plain_decoder(dataset: Path) -> np.ndarray:
-    """Read a dataset without n5zarr, by the format in twenty lines."""
-    document = json.loads((dataset / "attributes.json").read_text())
-    dimensions, block_size = document["dimensions"], document["blockSize"]
-    dtype = np.dtype(document["dataType"]).newbyteorder(">")
-    values = np.zeros(dimensions, dtype, order="F")
-    grid = [-(-d // b) for d, b in zip(dimensions, block_size, strict=True)]
-    for position in np.ndindex(*grid):
-        file = dataset.joinpath(*map(str, position))
-        if not file.exists():
-            continue
-        data = file.read_bytes()
-        mode, ndim = struct.unpack_from(">HH", data)
-        box = struct.unpack_from(f">{ndim}I", data, 4)
-        start = [p * b for p, b in zip(position, block_size, strict=True)]
-        assert mode == 0
-        assert list(box) == [
-            min(b, d - s) for b, d, s in zip(block_size, dimensions, start, strict=True)
-        ]
-        elements = np.frombuffer(inflate(data[4 + 4 * ndim :], document["compression"]), dtype)
-        where = tuple(slice(s, s + b) for s, b in zip(start, box, strict=True))
-        values[where] = elements.reshape(box, order="F")
-    return values.transpose()
-
-
-def inflate(payload: bytes, compression: dict[str, Any]) -> bytes:
-    match compression["type"]:
-        case "raw":
-            return payload
-        case "gzip":
-            return zlib.decompress(payload) if compression["useZlib"] else gzip.decompress(payload)
-        case "bzip2":
-            return bz2.decompress(payload)
-        case "xz":
-            return lzma.decompress(payload)
-        case other:
-            decoder: Any = {"zstd": Zstd, "blosc": Blosc}[other]()
-            return bytes(decoder.decode(payload))
-
-
 @EXAMPLES
 @given(st.data(), geometry(), st.sampled_from(sorted(COMPRESSORS)))
 @pytest.mark.parametrize("dtype", NATIVE)
@@ -353,17 +301,18 @@ def test_native_types_are_read_by_tensorstore_z5py_and_a_plain_decoder(
     values = data.draw(npst.arrays(dtype, shape))
     with tempfile.TemporaryDirectory(dir=MEMORY) as folder:
         array = zarr.create_array(
-            N5Store(f"{folder}/c.n5"),
-            name="g/a",
-            shape=shape,
-            chunks=chunks,
-            dtype=dtype,
+            N5Store(f"{folder}/c.n5"), name="g/a", shape=shape, chunks=chunks, dtype=dtype,
             compressors=COMPRESSORS[compressor],
-        )
+        )  # fmt: skip
         array[...] = values
         expected = np.asarray(array[...]).reshape(shape or (1,))
         dataset = Path(folder, "c.n5", "g", "a")
-        assert same(plain_decoder(dataset), expected)
+        assert same(read_files(dataset), expected)
+        for coords in np.ndindex(*(-(-n // c) for n, c in zip(shape, chunks, strict=True))):
+            if shape and dataset.joinpath(*map(str, coords[::-1])).exists():  # truncated at the end
+                ends = zip(shape, chunks, coords, strict=True)
+                extent = tuple(min(c, n - at * c) for n, c, at in ends)
+                assert outside.block_shape(dataset, coords) == extent
         spec = {"driver": "n5", "kvstore": {"driver": "file", "path": str(dataset)}}
         assert same(tensorstore.open(spec).result().read().result().T, expected)
         if expected.size:  # z5py reads no empty selection

@@ -143,40 +143,25 @@ def obstore_options(url: str, wait: float = PATIENCE) -> dict[str, Any]:
     return {"endpoint": url, **keys, **_obstore_client(wait)}
 
 
-def _s3fs(url: str, wait: float = PATIENCE) -> dict[str, Any]:
-    return {"backend": "fsspec", "storage_options": fsspec_options(url, wait)}
+def options_of(library: str, url: str, wait: float = PATIENCE) -> dict[str, Any]:
+    """Return the options for a server with S3, or a web server, as "s3 obstore" or "http"."""
+    server, _, backend = library.partition(" ")
+    by = {"fsspec": fsspec_options, "obstore": obstore_options, "": chosen_options}
+    if server == "s3":
+        storage = by[backend](url, wait)
+    elif backend == "obstore":
+        storage = _obstore_client(wait)
+    else:
+        storage = {"client_kwargs": {"timeout": aiohttp.ClientTimeout(total=wait)}}
+    return {"backend": backend or None, "storage_options": storage}
 
 
-def _chosen(url: str, wait: float = PATIENCE) -> dict[str, Any]:
-    return {"storage_options": chosen_options(url, wait)}
-
-
-def _obstore(url: str, wait: float = PATIENCE) -> dict[str, Any]:
-    return {"backend": "obstore", "storage_options": obstore_options(url, wait)}
-
-
-def _http(wait: float) -> dict[str, Any]:
-    timeout = aiohttp.ClientTimeout(total=wait)
-    return {"storage_options": {"client_kwargs": {"timeout": timeout}}}
-
-
-def _http_fsspec(wait: float) -> dict[str, Any]:
-    return {"backend": "fsspec", **_http(wait)}
-
-
-def _http_obstore(wait: float) -> dict[str, Any]:
-    return {"backend": "obstore", "storage_options": _obstore_client(wait)}
-
-
-S3: dict[str, Callable[..., dict[str, Any]]] = {
-    "obstore": _obstore,
-    "chosen": _chosen,  # obstore, with the options of s3fs
-    "fsspec": _s3fs,
-}
+# of places on S3; "chosen" is obstore, with the options of s3fs
+S3 = {"obstore": "s3 obstore", "chosen": "s3", "fsspec": "s3 fsspec"}
 
 
 def on_s3(name: str, url: str, proxy: servers.Proxy) -> Place:
-    return Place(name, url, proxy, partial(S3[name], proxy.url))
+    return Place(name, url, proxy, partial(options_of, S3[name], proxy.url))
 
 
 HTTP: dict[str, Any] = {  # with the library that is chosen, but for the first two
@@ -222,6 +207,6 @@ def place(request: pytest.FixtureRequest, local: Path) -> Iterator[Place]:
         servers.static(local.parent, lists=HTTP.get(name, False)) as url,
         servers.Proxy(url).running() as proxy,
     ):
-        options = _http_fsspec if name.startswith("fsspec") else _http
-        options = _http_obstore if name == "http obstore" else options
-        yield Place(name, f"{proxy.url}/{quote(ROOT)}", proxy, options)
+        library = "http fsspec" if name.startswith("fsspec") else name
+        library = library if library.startswith("http") else "http"
+        yield Place(name, f"{proxy.url}/{quote(ROOT)}", proxy, partial(options_of, library, ""))

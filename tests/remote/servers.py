@@ -57,6 +57,22 @@ class Files(SimpleHTTPRequestHandler):
     def log_message(self, format: str, *args: Any) -> None:
         """Log nothing."""
 
+    def whole(self) -> bytes | None:
+        """Return the file that is asked for, or tell the client that there is none."""
+        try:
+            with open(self.translate_path(self.path), "rb") as opened:  # noqa: PTH123 - any name
+                return opened.read()
+        except OSError:
+            self.send_error(HTTPStatus.NOT_FOUND)
+            return None
+
+    def send(self, data: bytes, **headers: str) -> None:
+        self.send_response(HTTPStatus.OK)
+        for header in headers.items():
+            self.send_header(*header)
+        self.end_headers()
+        self.wfile.write(data)
+
 
 class _FilesWithoutLists(Files):
     status = HTTPStatus.NOT_FOUND
@@ -71,17 +87,9 @@ class FilesWithoutLength(Files):
 
     @override
     def do_GET(self) -> None:
-        file = self.translate_path(self.path)
-        try:
-            with open(file, "rb") as opened:  # noqa: PTH123 - a directory is an error, too
-                data = opened.read()
-        except OSError:
-            self.send_error(HTTPStatus.NOT_FOUND)
-            return
-        self.send_response(HTTPStatus.OK)
-        self.send_header("Transfer-Encoding", "chunked")
-        self.end_headers()
-        self.wfile.write(b"%x\r\n%b\r\n0\r\n\r\n" % (len(data), data))
+        if (data := self.whole()) is not None:
+            data = b"%x\r\n%b\r\n0\r\n\r\n" % (len(data), data)
+            self.send(data, **{"Transfer-Encoding": "chunked"})
 
 
 class PackedFiles(Files):
@@ -89,17 +97,9 @@ class PackedFiles(Files):
 
     @override
     def do_GET(self) -> None:
-        try:
-            with open(self.translate_path(self.path), "rb") as opened:  # noqa: PTH123 - as above
-                data = gzip.compress(opened.read(), 1)
-        except OSError:
-            self.send_error(HTTPStatus.NOT_FOUND)
-            return
-        self.send_response(HTTPStatus.OK)
-        self.send_header("Content-Encoding", "gzip")
-        self.send_header("Content-Length", str(len(data)))
-        self.end_headers()
-        self.wfile.write(data)
+        if (data := self.whole()) is not None:
+            packed = gzip.compress(data, 1)
+            self.send(packed, **{"Content-Encoding": "gzip", "Content-Length": str(len(packed))})
 
 
 class Answer(NamedTuple):
@@ -119,11 +119,7 @@ class LyingFiles(Files):
 
     @override
     def do_GET(self) -> None:
-        try:
-            with open(self.translate_path(self.path), "rb") as opened:  # noqa: PTH123 - as above
-                whole = opened.read()
-        except OSError:
-            self.send_error(HTTPStatus.NOT_FOUND)
+        if (whole := self.whole()) is None:
             return
         start, stop, n = 0, len(whole), len(whole)
         asked = self.headers.get("Range")
@@ -206,13 +202,7 @@ def s3() -> Iterator[str]:
 
 
 class Proxy:
-    """A proxy that passes requests on, records them, and damages some answers.
-
-    Parameters
-    ----------
-    url : str
-        Of the server behind it.
-    """
+    """A proxy that passes requests on, records them, and damages some answers."""
 
     def __init__(self, url: str) -> None:
         self.upstream = url

@@ -7,7 +7,6 @@ from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-import aiohttp
 import numpy as np
 import pytest
 import s3fs
@@ -18,13 +17,7 @@ import n5zarr
 from n5zarr import N5Store
 from n5zarr.errors import N5UnsupportedError
 from tests.remote import servers
-from tests.remote.conftest import (
-    PATIENCE,
-    _obstore_client,
-    chosen_options,
-    fsspec_options,
-    obstore_options,
-)
+from tests.remote.conftest import PATIENCE, options_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -83,16 +76,7 @@ class Refusing(servers.LyingFiles):
 
 
 def options(library: str, url: str, status: int | str) -> dict[str, Any]:
-    wait = 0.5 if status == "silent" else PATIENCE
-    waiting = {"client_kwargs": {"timeout": aiohttp.ClientTimeout(total=wait)}}
-    given: dict[str, dict[str, Any]] = {
-        "http fsspec": {"backend": "fsspec", "storage_options": waiting},
-        "http obstore": {"backend": "obstore", "storage_options": _obstore_client(wait)},
-        "s3 fsspec": {"backend": "fsspec", "storage_options": fsspec_options(url, wait)},
-        "s3 obstore": {"backend": "obstore", "storage_options": obstore_options(url, wait)},
-        "s3": {"storage_options": chosen_options(url, wait)},
-    }
-    return given[library]
+    return options_of(library, url, 0.5 if status == "silent" else PATIENCE)
 
 
 @pytest.fixture(scope="module")
@@ -105,24 +89,13 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for version in (2, 3):
         group = zarr.open_group(root / "lab" / f"{version}.zarr", mode="w", zarr_format=version)
         group.create_array("a", data=VALUES, chunks=CHUNKS)
-        scale: Any = [{"type": "scale", "scale": [1.0, 1.0, 1.0]}]
-        images: Any = [
-            {
-                "axes": [{"name": name, "type": "space"} for name in "zyx"],
-                "datasets": [{"path": "a", "coordinateTransformations": scale}],
-                "version": "0.4",
-            }
-        ]
-        group.attrs.update(
-            {"multiscales": images}
-            if version == 2
-            else {
-                "ome": {
-                    "version": "0.5",
-                    "multiscales": [{k: v for k, v in images[0].items() if k != "version"}],
-                }
-            }
-        )
+        level = {"path": "a", "coordinateTransformations": [{"type": "scale", "scale": [1.0] * 3}]}
+        axes = [{"name": name, "type": "space"} for name in "zyx"]
+        image: Any = {"axes": axes, "datasets": [level]}
+        if version == 2:
+            group.attrs["multiscales"] = [image | {"version": "0.4"}]
+        else:
+            group.attrs["ome"] = {"version": "0.5", "multiscales": [image]}
     return root
 
 

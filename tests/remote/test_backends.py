@@ -21,7 +21,7 @@ from n5zarr.xarray.backend import GroupOptions, N5BackendEntrypoint
 from tests.remote.conftest import ODD, VALUES, obstore_options, upload
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
 
@@ -172,37 +172,37 @@ def test_commands_take_the_library(opened: tuple[str, dict[str, Any]]) -> None:
     assert "boto" in wrong.output
 
 
-def test_a_wrong_library_is_refused(tmp_path: Path) -> None:
+CALLS: dict[str, Callable[..., object]] = {
+    "open": lambda where, **options: n5zarr.open(where, path="a", **options),
+    "engine": lambda where, **options: xr.open_dataset(where, engine="n5", group="a", **options),
+    "geometry": lambda where, **options: n5zarr.geometry(where, "a", **options),
+    "validate": n5zarr.validate,
+    "convert": lambda where, **options: n5zarr.convert(where, f"{where}.zarr", **options),
+    "compare": lambda where, **options: n5zarr.compare(where, where, **options),
+    "open_bdv": lambda where, **options: n5zarr.open_bdv(where, xml=f"{where}.xml", **options),
+    "restore_blocks": lambda where, **options: n5zarr.restore_blocks(where, where, **options),
+}
+WRONG: list[tuple[str, Any]] = [(name, "boto") for name in CALLS]
+WRONG += [(name, other) for name in ("compare", "open_bdv", "restore_blocks") for other in ("", 5)]
+
+
+@pytest.mark.parametrize(("name", "backend"), WRONG)
+def test_an_unknown_library_is_refused(tmp_path: Path, name: str, backend: Any) -> None:
     n5zarr.create_array(tmp_path / "a.n5" / "a", shape=(3,), dtype="u1")
-    one_of = r"backend: expected one of 'fsspec', 'obstore', got 'boto'"
-    only_urls = r"backend: expected only with a URL, got it with"
-    wrong: Any = {"backend": "boto"}
-    local: Any = {"backend": "obstore"}
-    for call in (
-        lambda where, **options: n5zarr.open(where, path="a", **options),
-        lambda where, **options: xr.open_dataset(where, engine="n5", group="a", **options),
-        lambda where, **options: n5zarr.geometry(where, "a", **options),
-        n5zarr.validate,
-        lambda where, **options: n5zarr.convert(where, tmp_path / "b.zarr", **options),
-    ):
-        with pytest.raises(N5UnrepresentableError, match=one_of) as err:
-            call(tmp_path / "a.n5", **wrong)
-        assert err.value.kind == "option"
-        for where in (tmp_path / "a.n5", N5Store(tmp_path / "a.n5")):
-            with pytest.raises(N5UnrepresentableError, match=only_urls):
-                call(where, **local)
-    with pytest.raises(N5UnrepresentableError, match=one_of):
-        n5zarr.convert(tmp_path / "a.n5", tmp_path / "b.zarr", destination_backend=wrong["backend"])
+    with pytest.raises(N5UnrepresentableError, match="backend: expected one of 'fsspec', ") as err:
+        CALLS[name](tmp_path / "a.n5", backend=backend)
+    assert err.value.kind == "option"
 
 
-@pytest.mark.parametrize("backend", ["wrong", "", 5])
-def test_an_unknown_library_is_refused_for_local_paths_too(backend: Any, tmp_path: Path) -> None:
-    sample = n5zarr.sample_path()
-    for call in (
-        lambda: n5zarr.compare(sample, sample, backend=backend),
-        lambda: n5zarr.open_bdv(sample, xml=tmp_path / "d.xml", backend=backend),
-        lambda: n5zarr.restore_blocks(tmp_path, sample, backend=backend),
-    ):
-        with pytest.raises(N5UnrepresentableError, match="backend: expected") as err:
-            call()
-        assert err.value.kind == "option"
+@pytest.mark.parametrize("name", ["open", "engine", "geometry", "validate", "convert"])
+def test_a_library_is_only_for_a_url(tmp_path: Path, name: str) -> None:
+    n5zarr.create_array(tmp_path / "a.n5" / "a", shape=(3,), dtype="u1")
+    for where in (tmp_path / "a.n5", N5Store(tmp_path / "a.n5")):
+        with pytest.raises(N5UnrepresentableError, match="backend: expected only with a URL, got"):
+            CALLS[name](where, backend="obstore")
+
+
+def test_an_unknown_library_of_a_destination_is_refused(tmp_path: Path) -> None:
+    wrong: Any = "boto"
+    with pytest.raises(N5UnrepresentableError, match=r"backend: expected one of .*, got 'boto'"):
+        n5zarr.convert(n5zarr.sample_path(), tmp_path / "b.zarr", destination_backend=wrong)

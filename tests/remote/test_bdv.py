@@ -22,7 +22,6 @@ from tests.remote import servers
 from tests.remote.conftest import chosen_options, client, upload
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
 KEY = "0.6.3/images/remote/prospr 1.n5"  # its folders are those of MoBIE's platybrowser-project
@@ -35,12 +34,6 @@ def bucket(s3_server: str, tmp_path_factory: pytest.TempPathFactory) -> str:
     project.write_project(folder, NUMBERS)
     upload(s3_server, "platybrowser", folder / "dataset.n5", name=KEY, public=True)
     return "platybrowser"
-
-
-@pytest.fixture
-def proxy(s3_server: str) -> Iterator[servers.Proxy]:
-    with servers.Proxy(s3_server).running() as proxy:
-        yield proxy
 
 
 def s3_loader(endpoint: str, bucket: str, more: str = "") -> str:
@@ -63,9 +56,9 @@ def written(folder: Path, loader: str) -> Path:
 
 
 @pytest.fixture
-def xml(tmp_path: Path, bucket: str, proxy: servers.Proxy) -> Path:
+def xml(tmp_path: Path, bucket: str, proxied_s3: servers.Proxy) -> Path:
     more = "<Authentication>Anonymous</Authentication>"
-    return written(tmp_path, s3_loader(proxy.url, bucket, more))
+    return written(tmp_path, s3_loader(proxied_s3.url, bucket, more))
 
 
 def authorizations(proxy: servers.Proxy) -> list[str]:
@@ -80,8 +73,8 @@ def authorizations(proxy: servers.Proxy) -> list[str]:
     return seen
 
 
-def test_the_views_are_opened_without_an_account(xml: Path, proxy: servers.Proxy) -> None:
-    signatures = authorizations(proxy)
+def test_the_views_are_opened_without_an_account(xml: Path, proxied_s3: servers.Proxy) -> None:
+    signatures = authorizations(proxied_s3)
     tree: Any = n5zarr.open_bdv(xml)
     for number in NUMBERS:
         data = tree[f"setup{number}/s1/data"].sel(timepoint=2)
@@ -120,12 +113,12 @@ def test_everything_takes_it(xml: Path, tmp_path: Path) -> None:
 
 
 def test_the_user_may_have_an_account_and_another_service(
-    tmp_path: Path, bucket: str, proxy: servers.Proxy
+    tmp_path: Path, bucket: str, proxied_s3: servers.Proxy
 ) -> None:
     nowhere = "http://127.0.0.1:9"
     xml = written(tmp_path, s3_loader(nowhere, bucket))
-    signatures = authorizations(proxy)
-    options = chosen_options(proxy.url)
+    signatures = authorizations(proxied_s3)
+    options = chosen_options(proxied_s3.url)
     tree: Any = n5zarr.open_bdv(xml, storage_options=options)
     np.testing.assert_array_equal(
         tree["setup0/s0/data"].sel(timepoint=0), project.elements(0, 0, 0)

@@ -30,24 +30,35 @@ def folder(s3_server: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+def written_xml(folder: Path, server: str, name: str, key: str) -> Path:
+    """Write a project whose loader is MoBIE's: XmlN5S3OmeZarrImageLoader of mobie-io, 2021."""
+    loader = f"""<ImageLoader format="{name}">
+      <Key>{key}</Key>
+      <SigningRegion>us-west-2</SigningRegion>
+      <ServiceEndpoint>{server}</ServiceEndpoint>
+      <BucketName>{BUCKET}</BucketName>
+    </ImageLoader>"""
+    xml = folder / "remote.xml"
+    text = project.project_xml(numbers=[0]).replace(project.PATTERN, "0")
+    xml.write_text(written.with_loader(text, loader))
+    return xml
+
+
 @pytest.mark.parametrize("name", ["bdv.ome.zarr.s3", "ome.zarr.s3"])
 def test_mobies_loader_names_an_image_on_s3(
     s3_server: str, folder: Path, tmp_path: Path, name: str
 ) -> None:
-    # XmlN5S3OmeZarrImageLoader of mobie-io, 2021
-    loader = f"""<ImageLoader format="{name}">
-      <Key>dataset.ome.zarr/s0-t0.zarr</Key>
-      <SigningRegion>us-west-2</SigningRegion>
-      <ServiceEndpoint>{s3_server}</ServiceEndpoint>
-      <BucketName>{BUCKET}</BucketName>
-    </ImageLoader>"""
-    xml = tmp_path / "remote.xml"
-    text = project.project_xml(numbers=[0]).replace(project.PATTERN, "0")
-    xml.write_text(written.with_loader(text, loader))
+    xml = written_xml(tmp_path, s3_server, name, "dataset.ome.zarr/s0-t0.zarr")
     for tree in (n5zarr.open_bdv(xml), xr.open_datatree(xml, engine="n5")):
         data: Any = tree["s0/data"]
         np.testing.assert_array_equal(data[0, 0], project.elements(0, 0, 0))
         assert data["channel"].values.tolist() == ["GFP"]
+
+
+def test_an_image_on_s3_is_converted_and_shown(
+    s3_server: str, folder: Path, tmp_path: Path
+) -> None:
+    xml = written_xml(tmp_path, s3_server, "ome.zarr.s3", "dataset.ome.zarr/s0-t0.zarr")
     n5zarr.convert(xml, tmp_path / "o.n5", level=1)
     copy: Any = n5zarr.open(tmp_path / "o.n5", path="setup0/timepoint0/s1")
     np.testing.assert_array_equal(copy[...], project.elements(0, 0, 1))
@@ -60,13 +71,7 @@ def test_mobies_loader_names_an_image_on_s3(
 
 @pytest.mark.parametrize("name", ["bdv.ome.zarr.s3", "bdv.n5.s3"])
 def test_a_missing_container_on_s3_is_told(s3_server: str, tmp_path: Path, name: str) -> None:
-    loader = f"""<ImageLoader format="{name}">
-      <Key>none.zarr</Key>
-      <ServiceEndpoint>{s3_server}</ServiceEndpoint>
-      <BucketName>{BUCKET}</BucketName>
-    </ImageLoader>"""
-    xml = tmp_path / "remote.xml"
-    xml.write_text(written.with_loader(project.project_xml(numbers=[0]), loader))
+    xml = written_xml(tmp_path, s3_server, name, "none.zarr")
     with pytest.raises(FileNotFoundError, match=r"remote\.xml.*none\.zarr"):
         n5zarr.open_bdv(xml)
 

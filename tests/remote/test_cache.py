@@ -5,21 +5,14 @@ from __future__ import annotations
 import pickle
 from collections import OrderedDict
 from concurrent.futures import ThreadPoolExecutor
-from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import urlsplit
 
-import numpy as np
 import pytest
 import zarr
-from zarr.storage import MemoryStore
 
 from n5zarr import CacheOptions, N5Store
-from n5zarr.errors import N5UnrepresentableError, N5UnsupportedError
 from tests.remote.conftest import PATIENCE, S3, Place, on_s3
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 @pytest.fixture(params=list(S3))
@@ -59,25 +52,6 @@ def test_open_reads_anew(place: Place) -> None:
     opened(place.open())[...] = 2
     assert array[...].tolist() == [1] * 6 + [0] * 2
     assert opened(store)[...].tolist() == [2] * 8
-
-
-@pytest.mark.each_of(3)
-def test_always_never_and_by_age(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    now = 1000.0
-    monkeypatch.setattr("n5zarr.storage.cache.time", SimpleNamespace(monotonic=lambda: now))
-    stores = {
-        recheck: place.open(cache=CacheOptions(recheck=recheck)) for recheck in (True, False, 0.3)
-    }
-    arrays = {recheck: opened(store) for recheck, store in stores.items()}
-    for array in arrays.values():
-        array[...]
-    opened(place.open())[...] = 2
-    assert arrays[True][...].tolist() == [2] * 8
-    assert opened(stores[False])[...].tolist() == [1] * 6 + [0] * 2
-    now += 0.2
-    assert arrays[0.3][...].tolist() == [1] * 6 + [0] * 2
-    now += 0.2
-    assert arrays[0.3][...].tolist() == [2] * 8
 
 
 @pytest.mark.parametrize("place", ["obstore"], indirect=True)
@@ -131,16 +105,6 @@ def test_a_write_looks_at_nothing_else_that_is_kept(place: Place) -> None:
     assert array[...].tolist() == [3] * 4 + [4, 1, 0, 0]
 
 
-def test_a_store_that_may_be_out_of_date_is_read_only() -> None:
-    rechecks: tuple[Any, ...] = ("open", False, 5)
-    for recheck in rechecks:
-        store = N5Store(MemoryStore(), cache=CacheOptions(recheck=recheck))
-        assert store.read_only
-        with pytest.raises(N5UnsupportedError, match="recheck=True"):
-            store.with_read_only(read_only=False)
-        assert store.with_read_only(read_only=True).read_only
-
-
 @pytest.mark.each_of(3)
 def test_an_answer_that_was_on_its_way_is_not_kept(place: Place) -> None:
     store = place.open(cache=CacheOptions(recheck=True))
@@ -175,22 +139,6 @@ def test_looking_below_an_array_does_not_keep_old_blocks(place: Place) -> None:
 
 
 @pytest.mark.each_of(3)
-def test_the_limit_is_kept(place: Place) -> None:
-    array: Any = zarr.create_array(
-        place.open(), name="big", shape=(5000,), chunks=(500,), dtype="u1", compressors=None
-    )
-    array[...] = np.arange(5000) % 251
-    store = place.open(cache=CacheOptions(bytes=1000))
-    array = zarr.open_array(store, path="big", mode="r")
-    for _ in range(2):
-        np.testing.assert_array_equal(array[...], np.arange(5000) % 251)
-    cache: Any = cache_of(store)
-    assert 0 < cache._n_bytes <= 1000
-    sizes = (200 + len(k) + len(kept.answer or b"") for k, kept in cache._kept.items())
-    assert cache._n_bytes == sum(sizes)
-
-
-@pytest.mark.each_of(3)
 def test_it_is_pickled_without_what_is_kept(place: Place) -> None:
     store = place.open(cache=CacheOptions(recheck=30))
     opened(store)[...]
@@ -199,16 +147,3 @@ def test_it_is_pickled_without_what_is_kept(place: Place) -> None:
     place.proxy.counts()
     assert opened(again)[...].tolist() == [1] * 6 + [0] * 2
     assert place.proxy.counts() == {"GET": 5}
-
-
-def test_bad_options_are_refused(tmp_path: Path) -> None:
-    cases: Any = [
-        ({"recheck": "never"}, "recheck: expected .*, got 'never'"),
-        ({"recheck": -1}, "recheck: expected .*, got -1"),
-        ({"bytes": -1}, "bytes: expected a number of bytes, got -1"),
-    ]
-    for bad, message in cases:
-        with pytest.raises(N5UnrepresentableError, match=message):
-            CacheOptions(**bad)
-    with pytest.raises(N5UnrepresentableError, match="local"):
-        N5Store(tmp_path, cache=CacheOptions())

@@ -10,9 +10,10 @@ import os
 import socket
 import uuid
 from collections import Counter
+from contextlib import contextmanager
 from datetime import timedelta
 from itertools import product
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 import pytest
@@ -20,22 +21,12 @@ import s3fs
 
 import n5zarr
 from n5zarr import N5Store
-from n5zarr.errors import N5Error
 from n5zarr.storage.requests import Get, Update
-from tests.faults.operations import (
-    OPERATIONS,
-    Operation,
-    check_model,
-    check_repeated,
-    faults_of,
-    kept,
-    prepare,
-    until_quiet,
-)
-from tests.remote.conftest import S3, client, obstore_options
+from tests.faults.operations import OPERATIONS, Case
+from tests.remote.conftest import S3, client, obstore_options, options_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from n5zarr.storage.requests import Steps
     from tests.remote import servers
@@ -53,7 +44,7 @@ class Bucket:
         self.s3, self.proxy = client(server), proxy
         self.name = f"b{uuid.uuid4().hex}"
         self.s3.create_bucket(Bucket=self.name)
-        self.options = S3[backend](proxy.url)
+        self.options = options_of(S3[backend], proxy.url)
 
     def open(self, name: str = "c.n5") -> N5Store:
         return N5Store(f"s3://{self.name}/{name}", codecs="n5", **self.options)
@@ -85,7 +76,8 @@ class Requests:
     def __init__(self, proxy: servers.Proxy) -> None:
         self.proxy, self.n, self.done = proxy, 0, ""
 
-    def arm(self, at: int, kind: str) -> None:
+    @contextmanager
+    def armed(self, at: int, kind: str) -> Iterator[None]:
         self.n, self.done = 0, ""
 
         def fault(method: str, path: str) -> str | None:
@@ -96,6 +88,8 @@ class Requests:
             return kind
 
         self.proxy.fault = fault
+        yield
+        self.proxy.fault = lambda method, path: None
 
 
 # zarr leaves coroutines where one of several requests fails
@@ -112,54 +106,24 @@ def test_any_request_may_fail(
     record_property: Callable[[str, object], None],
 ) -> None:
     monkeypatch.setattr(s3fs.core.S3FileSystem, "retries", 1)
-    operation, place = OPERATIONS[name], Bucket(s3_server, proxied_s3, backend)
     requests = Requests(proxied_s3)
-    prepare(place)
-    old = place.objects()
-    requests.arm(0, "")
-    operation.run(place)
-    n_requests, new = requests.n, place.objects()
-    check_model(operation, new)
-    cases = list(product(range(1, n_requests + 1), FAULTS))
+    place = Bucket(s3_server, proxied_s3, backend)
+    case = Case.of(OPERATIONS[name], place, requests.armed(0, ""))
+    cases = list(product(range(1, requests.n + 1), FAULTS))
     if not IS_LONG:
         cases = [cases[k * len(cases) // N_SHORT + k] for k in range(N_SHORT)]
     outcomes = Counter[str]()
     for at, kind in cases:
-        place.fill(old)
-        requests.arm(at, kind)
-        outcome = run(operation, place, old, new, requests, kind)
+        error, result = case.run(requests.armed(at, kind))
+        where = f"{kind}, {requests.done}: {error!r}"
+        outcome = case.judged(error, result, where)
+        if outcome == "False":
+            assert kind == "500", where
+            outcome = "finding"  # of validate
+        if error is not None:
+            case.check_repeated(where)
         outcomes[f"{kind}: {outcome}"] += 1
     record_property(f"S3 through {backend}", dict(outcomes))
-
-
-def run(
-    operation: Operation,
-    place: Bucket,
-    old: dict[str, bytes],
-    new: dict[str, bytes],
-    requests: Requests,
-    kind: str,
-) -> str:
-    """Run an operation whose requests are damaged; return how it ends."""
-    outcome, result = "right", None
-    try:
-        result = operation.run(place)
-    except (N5Error, OSError) as err:
-        outcome = type(err).__name__
-        until_quiet()
-    where = f"{kind}, {requests.done}: {outcome}"
-    requests.proxy.fault = lambda method, path: None
-    now = kept(place.objects())
-    if outcome == "right":
-        assert now == kept(new), where
-        if operation.result is not None and result != operation.result:
-            assert (result, kind) == (False, "500"), where  # a finding of validate
-            return "finding"
-        return outcome
-    assert faults_of(operation, kept(old), kept(new), now) == [], where
-    check_repeated(operation, place)
-    assert kept(place.objects()) == kept(new), where
-    return outcome
 
 
 # --------------------------------------------------------------------- answers that are lost
@@ -245,16 +209,6 @@ def test_another_writer_with_the_same_bytes_is_another_writer(
 
     proxied_s3.fault = overtake
     assert through(proxied_s3.url, own_bucket, 3).run(append(b"x")) == b"xx"
-
-
-def test_updates_of_many_are_named_no_more_than_metadata_may_hold(
-    s3_server: str, proxied_s3: servers.Proxy, own_bucket: str
-) -> None:
-    store: Any = through(s3_server, own_bucket, 0)
-    for _ in range(40):
-        store.run(append(b"x"))
-    metadata = client(s3_server).head_object(Bucket=own_bucket, Key="c.n5/a/0")["Metadata"]
-    assert sum(len(key) + len(value) for key, value in metadata.items()) < 2048  # S3's limit
 
 
 def test_a_client_that_sends_half_of_its_object_holds_up_nobody(

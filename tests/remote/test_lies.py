@@ -18,7 +18,7 @@ from n5zarr import N5Store
 from n5zarr._zarr import sync
 from n5zarr.errors import N5Error
 from tests.remote import servers
-from tests.remote.conftest import _http_obstore, fsspec_options, obstore_options
+from tests.remote.conftest import options_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -62,14 +62,6 @@ RIGHT = {"none", "all"}  # a server that knows no ranges sends all
 LIBRARIES = ["http fsspec", "http obstore", "http", "s3 fsspec", "s3 obstore"]
 
 
-def options(library: str, url: str) -> dict[str, Any]:
-    if library.startswith("s3"):
-        by = {"s3 fsspec": fsspec_options, "s3 obstore": obstore_options}[library]
-        return {"backend": library[3:], "storage_options": by(url)}
-    chosen = {"http fsspec": {"backend": "fsspec"}, "http obstore": _http_obstore(60), "http": {}}
-    return chosen[library]
-
-
 @pytest.fixture(scope="module")
 def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("lab")
@@ -98,7 +90,7 @@ def lying(request: pytest.FixtureRequest, files: Path) -> Iterator[tuple[str, di
     root = files.parent if request.param.startswith("s3") else files
     with servers.serving(partial(Handler, directory=str(root))) as url:
         place = f"s3://{files.name}" if request.param.startswith("s3") else url
-        yield place, options(request.param, url), Handler
+        yield place, options_of(request.param, url), Handler
 
 
 REQUESTS: dict[str, Any] = {

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import json
 import pickle
-import subprocess
-import sys
 import tarfile
 import zipfile
 from contextlib import nullcontext
-from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote, unquote
@@ -25,10 +22,13 @@ import n5zarr
 from n5zarr import CacheOptions, N5Store
 from n5zarr._zarr import sync
 from n5zarr.arrays import stored_chunks
-from n5zarr.errors import N5UnrepresentableError, N5UnsupportedError
+from n5zarr.cli.app import app
+from n5zarr.errors import N5UnsupportedError
 from n5zarr.metadata.inspect import describe, describe_tree
 from n5zarr.storage.place import place_of
 from n5zarr.store.location import root_of
+from tests import url_pipelines
+from tests.command import CliRunner
 from tests.remote import servers
 from tests.remote.conftest import (
     ODD,
@@ -149,17 +149,6 @@ def test_exists_and_size(place: Place) -> None:
     place.proxy.fault = lambda method, path: "500"
     with pytest.raises(OSError, match=r"500|Internal"):
         sync(store.exists("em/s0/c/0/0/0"))
-
-
-@pytest.mark.each_of(2)
-def test_stores_are_pickled_compared_and_named(place: Place) -> None:
-    store = place.open()
-    again = pickle.loads(pickle.dumps(store))
-    assert again == store == place.open()
-    assert store == place.open(axis_order="F")  # of the same place
-    assert (again.codecs, again.axis_order) == (store.codecs, store.axis_order)
-    np.testing.assert_array_equal(array(again, ODD)[...], VALUES)
-    assert ROOT in unquote(str(store)) or ROOT in str(store)
 
 
 HINT = "em/s0/2/.*forbidden; .*forbidden_is_missing=True"
@@ -346,37 +335,6 @@ def test_documents_above_that_may_not_be_seen_or_are_pages(unnamed: Path, s3_ser
         assert "x" in xr.open_dataset(f"{url}/lab/25%20um/s1", engine="n5").coords
 
 
-def test_a_local_path_that_looks_like_a_chain(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    zarr.open_group(N5Store(tmp_path / "x::y.n5"), mode="w")
-    assert N5Store("x::y.n5") == N5Store(tmp_path / "x::y.n5")
-
-
-def test_servers_that_obstore_does_not_understand(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    """A server that sends no parts, or no lengths, is read through fsspec from then on."""
-    values = np.random.default_rng(5).integers(0, 2**8, (97, 131, 113), "u1")
-    large: Any = n5zarr.create_array(
-        tmp_path / "c.n5", path="large", data=values, chunks=(83, 127, 101), compression=None
-    )
-    small = (slice(3, 5), slice(7, 11), slice(13, 29))
-    for kind in (servers.Files, servers.FilesWithoutLength, servers.PackedFiles):
-        caplog.clear()
-        caplog.set_level("DEBUG", "n5zarr.servers.web_store")
-        with servers.serving(partial(kind, directory=str(tmp_path))) as url:
-            store = N5Store(f"{url}/c.n5")
-            opened = array(store, "large")
-            np.testing.assert_array_equal(opened[small], values[small])
-            np.testing.assert_array_equal(opened[...], large[...])
-            said = [line for line in caplog.messages if "fsspec reads it from now on" in line]
-            assert len(said) == 1, kind
-            with pytest.raises(FileNotFoundError):
-                array(store, "none")
-
-
 def test_names_of_containers_on_web_servers(tmp_path: Path) -> None:
     """A name with a mark of URLs is not another name, which may exist too."""
     names = ("a", "a#b.n5", "a\\b.n5", "a%23b.n5", "a b+.n5")
@@ -388,11 +346,6 @@ def test_names_of_containers_on_web_servers(tmp_path: Path) -> None:
             for backend in backends:
                 store = N5Store(f"{url}/{name.replace('%', '%25')}", backend=backend)
                 np.testing.assert_array_equal(array(store, "d")[...], value, name)
-
-
-def test_forbidden_is_missing_needs_a_server(tmp_path: Path) -> None:
-    with pytest.raises(N5UnrepresentableError, match="forbidden_is_missing"):
-        N5Store(tmp_path, forbidden_is_missing=True)
 
 
 def test_a_query_goes_with_every_request(local: Path) -> None:
@@ -458,6 +411,13 @@ def test_threads_read_one_archive(tmp_path: Path, kind: str) -> None:
     n5zarr.convert(f"{kind}://c.n5::{archive}", tmp_path / "a.zarr", verify=True, n_workers=4)
 
 
+@pytest.mark.parametrize("url", ["{}/x.n5", "nosuch://x"])
+def test_the_command_line_tells_a_wrong_url_in_one_line(local: Path, url: str) -> None:
+    with servers.static(local.parent, lists=False) as plain:
+        failed = CliRunner().invoke(app, ["tree", url.format(plain)])
+    assert (failed.exit_code, len(failed.stderr.splitlines())) == (2, 1)
+
+
 @pytest.mark.each_of(4)
 def test_everything_else_takes_urls(place: Place, local: Path) -> None:
     expected = np.asarray(array(N5Store(local), "em/s1")[...])
@@ -476,42 +436,33 @@ def test_everything_else_takes_urls(place: Place, local: Path) -> None:
     assert describe(place.open(), path="em/s1", size=False)["shape_c"] == (20, 48, 64)
 
 
-@pytest.mark.long
-def test_the_command_line_takes_urls(bucket: str, s3_server: str, local: Path) -> None:
-    command = [sys.executable, "-m", "n5zarr"]
-    options = [f"-o{name}={value}" for name, value in
-               {"key": "a", "secret": "b", "endpoint_url": s3_server}.items()]  # fmt: skip
-    url = f"s3://{bucket}/{ROOT}"
-    found = subprocess.run(
-        [*command, "info", f"{url}/em/s1", "--json", *options], capture_output=True, check=True
+@pytest.mark.each_of(8)
+def test_validate_finds_what_it_finds_in_files(place: Place, local: Path) -> None:
+    if not place.has_lists:
+        with pytest.raises(N5UnsupportedError, match="listing: ") as refused:
+            n5zarr.validate(place.open())
+        assert refused.value.kind == "listing"
+        return
+    there, here = n5zarr.validate(place.open()), n5zarr.validate(local)
+    assert there.ok
+    assert there.findings == here.findings
+    assert (there.n_groups, there.n_datasets, there.n_blocks, there.n_bytes) == (
+        here.n_groups + (place.name in S3),  # the marker `empty/`
+        here.n_datasets,
+        here.n_blocks,
+        here.n_bytes,
     )
-    assert json.loads(found.stdout)["n_blocks_stored"] == 8
-    found = subprocess.run(
-        [*command, "tree", url, "--json", *options], capture_output=True, check=True
-    )
-    assert next(c["name"] for c in json.loads(found.stdout)["children"]) == "em"
-    with servers.static(local.parent, lists=False) as plain:
-        wrong = subprocess.run(
-            [*command, "tree", f"{plain}/x.n5"], capture_output=True, check=False, text=True
-        )
-        refused = subprocess.run(
-            [*command, "tree", "nosuch://x"], capture_output=True, check=False, text=True
-        )
-    for failed in (wrong, refused):
-        assert failed.returncode == 2
-        assert len(failed.stderr.splitlines()) == 1
+    assert here.n_blocks > 0
 
 
-def test_bad_options_are_refused(tmp_path: Path) -> None:
-    bad: list[tuple[dict[str, Any], str]] = [
-        ({"backend": "boto"}, "backend.*got 'boto'"),
-        ({"backend": "obstore"}, "backend.*URL"),
-        ({"storage_options": {}}, "storage_options.*URL"),
-    ]
-    for options, message in bad:
-        with pytest.raises(N5UnrepresentableError, match=message):
-            N5Store(tmp_path, **options)
-    with pytest.raises(N5UnsupportedError, match="obstore"):
-        N5Store("nosuch://x/y", backend="obstore")
-    with pytest.raises(N5UnsupportedError, match="nosuch"):
-        N5Store("nosuch://x/y")
+@pytest.mark.parametrize("url", ["s3://lab/{}|n5:em/s1", "s3://lab/{}/em|n5:s1"])
+def test_zarrs_url_pipelines_read_a_container_on_s3(
+    monkeypatch: pytest.MonkeyPatch, s3_server: str, bucket: str, local: Path, url: str
+) -> None:
+    url_pipelines.install(monkeypatch)
+    expected: Any = n5zarr.open_array(local, path="em/s1")
+    found = url_pipelines.open_url(
+        url.format(local.name), mode="r", storage_options=chosen_options(s3_server)
+    )
+    np.testing.assert_array_equal(found[...], expected[...])
+    assert bucket == "lab"

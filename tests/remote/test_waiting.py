@@ -13,8 +13,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 import zarr
-from obstore.store import MemoryStore, S3Store
-from zarr.storage import ObjectStore
 
 import n5zarr
 from n5zarr import CacheOptions, N5Store
@@ -22,7 +20,6 @@ from n5zarr.arrays.open_dataset import blocks_of_array
 from n5zarr.fast import remote_blocks, workers
 from n5zarr.fast import turns as waiting_turns
 from n5zarr.fast.turns import Turns
-from n5zarr.servers.object_store import can_wait
 from n5zarr.storage import threads
 from n5zarr.storage.threads import NoThreadError
 from tests.memory import traced
@@ -192,20 +189,6 @@ def test_without_threads_blocks_are_awaited(
 
     monkeypatch.setattr(Turns, "add", none)
     np.testing.assert_array_equal(array[2:5, 1:9, 3:40], values[2:5, 1:9, 3:40])
-
-
-def test_credentials_that_are_awaited_need_an_event_loop() -> None:
-    class Awaited:
-        async def __call__(self) -> Any:
-            raise AssertionError
-
-    async def awaited() -> Any:
-        raise AssertionError
-
-    for provider, expected in ((Awaited(), False), (awaited, False), (lambda: None, True)):
-        store: Any = S3Store("lab", region="us-east-1", credential_provider=provider)  # type: ignore[arg-type]
-        assert can_wait(ObjectStore(store)) == expected
-    assert can_wait(ObjectStore(MemoryStore()))
 
 
 def test_an_interruption_while_threads_start_ends_the_work(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,16 +10,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import pytest
-import xarray as xr
 
 import n5zarr
-from n5zarr.images.find import find_images
-from n5zarr.metadata.inspect import describe
 from n5zarr.viewing.arguments import is_n5
-from n5zarr.viewing.serve.app import make_app
 from tests.contract import bigstitcher
 from tests.remote import servers
 from tests.remote.conftest import chosen_options, put
+from tests.remote.test_requests import TABLE as REQUESTS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -74,16 +71,13 @@ def convert(way: Way, path: str) -> None:
     n5zarr.convert(f"{way.url}/{path}", way.local / to, dry_run=True, **way.options)
 
 
-CALLS: dict[str, Callable[[Way, str], object]] = {
+CALLS: dict[str, Callable[[Any, str], object]] = {
     "convert": convert,
-    "open": lambda w, path: n5zarr.open(f"{w.url}/{path}", **w.options),
-    "xarray": lambda w, path: xr.open_dataset(f"{w.url}/{path}", engine="n5", **w.options),
-    "datatree": lambda w, path: xr.open_datatree(f"{w.url}/{path}", engine="n5", **w.options),
+    **{
+        name: lambda w, path, call=call: call(w, f"{w.url}/{path}")  # type: ignore[misc]
+        for name, (call, _) in REQUESTS.items()
+    },
     "open_bdv": lambda w, path: n5zarr.open_bdv(f"{w.url}/{path}", **w.options),
-    "find_images": lambda w, path: find_images(f"{w.url}/{path}", **w.options),
-    "thumbnail": lambda w, path: n5zarr.thumbnail(f"{w.url}/{path}", **w.options),
-    "make_app": lambda w, path: make_app(f"{w.url}/{path}", **w.options),
-    "info": lambda w, path: describe(f"{w.url}/{path}", size=False, **w.options),
     "is_n5": lambda w, path: is_n5(f"{w.url}/{path}", **w.options),
     "compare": lambda w, path: n5zarr.compare(
         f"{w.url}/{path}", f"{w.url}/{path}", values=False, **w.options
@@ -102,9 +96,9 @@ TABLE: dict[tuple[str, str], tuple[int, int]] = {
     ("open", "a.n5/em/s0"): (1, 1),
     ("open", "a.n5|n5:em/s0"): (1, 1),
     ("open", "plain/em/s0"): (3, 3),
-    ("xarray", "a.n5/em/s0"): (6, 6),
-    ("xarray", "plain/em/s0"): (6, 6),
-    ("datatree", "dataset.xml"): (47, 53),
+    ("open_dataset", "a.n5/em/s0"): (6, 6),
+    ("open_dataset", "plain/em/s0"): (6, 6),
+    ("open_datatree", "dataset.xml"): (47, 53),
     ("open_bdv", "dataset.xml"): (47, 53),
     ("open_bdv", "dataset.n5"): (46, 52),
     ("find_images", "plain/em"): (6, 6),
@@ -114,8 +108,8 @@ TABLE: dict[tuple[str, str], tuple[int, int]] = {
     ("thumbnail", "dataset.xml"): (47, 53),
     ("make_app", "plain/em"): (2, 2),
     ("make_app", "dataset.xml"): (2, 2),
-    ("info", "plain/em/s0"): (6, 6),
-    ("info", "dataset.xml"): (6, 6),
+    ("describe", "plain/em/s0"): (6, 6),
+    ("describe", "dataset.xml"): (6, 6),
     ("is_n5", "plain/em/s0"): (0, 0),
     ("is_n5", "dataset.xml"): (1, 1),
     ("compare", "plain/em/s0"): (6, 6),

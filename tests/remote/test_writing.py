@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import json
-import os
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pytest
@@ -19,15 +18,9 @@ import n5zarr
 from n5zarr import N5Store
 from n5zarr._zarr import sync
 from n5zarr.errors import N5UnsupportedError
-from n5zarr.storage.requests import Update, read_key
 from tests.processes import CONTEXT
 from tests.remote import quarters, servers
 from tests.remote.conftest import S3, Place, client, fsspec_options, on_s3
-
-if TYPE_CHECKING:
-    from n5zarr.storage.requests import Steps
-
-ROUNDS = 300 if os.environ.get("N5ZARR_STRESS") else 9
 
 
 @pytest.fixture(params=list(S3))
@@ -222,33 +215,6 @@ def test_a_service_without_conditional_writing(empty: Place) -> None:
     group.attrs["b"] = 2
     group.create_group("c")
     assert dict(zarr.open_group(empty.open(), mode="r").attrs) == {"a": 1, "b": 2}
-
-
-@pytest.mark.parametrize("empty", ["obstore"], indirect=True)
-def test_no_part_of_an_object_is_lost(empty: Place) -> None:
-    """Four writers, each of a quarter of one object, lose no part of it."""
-
-    def write(number: int) -> None:
-        store = empty.open()
-
-        def steps(value: int) -> Steps[bytes]:
-            def change(old: bytes | None) -> bytes:
-                quarters = bytearray(old or bytes(4 * 2))
-                quarters[2 * number : 2 * number + 2] = value.to_bytes(2)
-                return bytes(quarters)
-
-            (new,) = yield [Update("a/0/0", change)]
-            kept = yield from read_key("a/0/0")
-            assert kept is not None
-            assert kept[2 * number : 2 * number + 2] == value.to_bytes(2)
-            return bytes(new)
-
-        for value in range(1, ROUNDS + 1):
-            store.run(steps(value))
-
-    with ThreadPoolExecutor(4) as pool:
-        list(pool.map(write, range(4)))
-    assert empty.open().run(read_key("a/0/0")) == ROUNDS.to_bytes(2) * 4
 
 
 @pytest.mark.each_of(2)

@@ -43,6 +43,7 @@ from n5zarr.storage.place import Place
 from n5zarr.storage.requests import Entry, Update
 from tests.remote.servers import Files, FilesWithoutLength, PackedFiles, serving, static
 from tests.unit.servers.test_url_store import DATA, Fake
+from tests.unit.servers.test_url_store import get as read
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -475,17 +476,13 @@ def files(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def read(store: Any, key: str = "k", part: Any = None) -> bytes | None:
-    value = sync(store.get(key, PROTOTYPE, part))
-    return None if value is None else value.to_bytes()
-
-
 @pytest.mark.parametrize(
     ("handler", "left"), [(Files, False), (PackedFiles, True), (FilesWithoutLength, True)]
 )
 def test_a_web_server_is_read_by_obstore_as_long_as_it_understands_it(
-    files: Path, monkeypatch: Any, handler: Any, left: bool
+    files: Path, monkeypatch: Any, caplog: Any, handler: Any, left: bool
 ) -> None:
+    caplog.set_level("DEBUG", "n5zarr.servers.web_store")
     with serving(lambda *a: handler(*a, directory=str(files))) as url:
         store: Any = chosen_store(f"{url}/c.n5", None, read_only=False)[0]
         asked: list[Any] = []
@@ -502,18 +499,20 @@ def test_a_web_server_is_read_by_obstore_as_long_as_it_understands_it(
         monkeypatch.setattr(web_store, "_whole", noting)
         store.objects.get = noting_parts
         assert (store.read_only, store.objects.read_only) == (True, True)
-        assert [read(store), read(store, "x")] == [DATA, None]
+        assert [read(store, "k"), read(store, "x")] == [DATA, None]
         assert asked == ["x"]  # the first tells whether the server keeps connections
-        assert read(store) == DATA
+        assert read(store, "k") == DATA
         assert asked[:2] == ["x", "k"]
         assert (store.objects is None) is left
+        said = [line for line in caplog.messages if "fsspec reads it from now on" in line]
+        assert len(said) == left
         if not left:
             obj: Any = chosen_store(f"{url}/c.n5", None, read_only=True)[0]
             assert obj.keeps_connections is None
             monkeypatch.setattr(FORKS, "has_lost_obstore", True)
             asked.clear()
             store.keeps_connections = True
-            assert (read(store), asked) == (DATA, [])
+            assert (read(store, "k"), asked) == (DATA, [])
 
 
 def test_parts_of_a_web_server_that_has_no_ranges(files: Path) -> None:
@@ -535,9 +534,9 @@ def test_an_error_of_obstore_is_no_reason_to_give_up(monkeypatch: Any, files: Pa
         store.keeps_connections = True
         monkeypatch.setattr(web_store, "_whole", fail)
         with pytest.raises(ValueError, match="other"):
-            read(store)
+            read(store, "k")
         assert store.objects is not None
         store.keeps_connections = None
         monkeypatch.setattr(store, "_read_from_web", fail)
         with pytest.raises(ValueError, match="other"):  # of the second, which obstore sends
-            read(store)
+            read(store, "k")
