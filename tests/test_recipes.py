@@ -70,7 +70,7 @@ class FlipCodec(Codec[Flip]):
 
     def numcodec(self, compression):
         return None
-''',
+'''
     },
     {
         "format/compression.py": {
@@ -128,13 +128,13 @@ def read(node):
 
 
 LENS = Convention(name="lens", read=read, per_axis=("lens",), placing_keys=("lens",))
-''',
+'''
     },
     {
         "conventions/find.py": {
             "    imagej,\n": "    imagej,\n    lens,\n",
             "    imagej.IMAGEJ,": "    lens.LENS,\n    imagej.IMAGEJ,",
-        },
+        }
     },
     """
 array = n5zarr.create_array("a.n5", path="a", data=data, chunks=(3, 5, 7))
@@ -230,7 +230,7 @@ def count(container: str, deep: bool = False) -> None:
 
     members = n5zarr.open_group(container).members(None if deep else 0)
     print(sum(hasattr(node, "shape") for _, node in members))
-''',
+'''
     },
     {
         "cli/app.py": {'"tree": "tree.tree",': '"tree": "tree.tree",\n"count": "count.count",'},
@@ -271,7 +271,7 @@ BACKEND = Recipe(
     if scheme == "zip" and not""",
             "_PACKAGES = {": "SHELVES: dict[str, Store] = {}\n_PACKAGES = {",
             "import ObjectStore, ZipStore": "import MemoryStore, ObjectStore, ZipStore",
-        },
+        }
     },
     """
 from zarr.storage import LocalStore, WrapperStore

@@ -19,14 +19,7 @@ from zarr.codecs import numcodecs as filters_v3
 from zarr.core import array as of_arrays  # noqa: TID251 - results are compared with these
 from zarr.core import chunk_utils, codec_pipeline, sync  # noqa: TID251
 from zarr.errors import ZarrUserWarning
-from zarr.storage import (
-    FsspecStore,
-    LocalStore,
-    LoggingStore,
-    MemoryStore,
-    WrapperStore,
-    ZipStore,
-)
+from zarr.storage import FsspecStore, LocalStore, LoggingStore, MemoryStore, WrapperStore, ZipStore
 
 import n5zarr
 from n5zarr import N5Store, _zarr, cores
@@ -330,11 +323,7 @@ def test_the_number_of_workers_is_that_of_zarr() -> None:
             {"cpu/job/cpu.cfs_quota_us": "400000", "cpu/job/cpu.cfs_period_us": "100000"},
             4,
         ),
-        (
-            "1:cpu:/",
-            {"cpu/cpu.cfs_quota_us": "-1", "cpu/cpu.cfs_period_us": "100000"},
-            8,
-        ),
+        ("1:cpu:/", {"cpu/cpu.cfs_quota_us": "-1", "cpu/cpu.cfs_period_us": "100000"}, 8),
         ("0::/", {"cpu.max": "6400000 100000"}, 8),
     ],
 )

@@ -61,11 +61,7 @@ OF_DATASETS: dict[str, dict[str, Any]] = {
         "pixelResolution": {"unit": "nm", "dimensions": [8.0, 8.0, 20.0]},
         "downsamplingFactors": [1, 1, 1],
     },
-    "neuroglancer": {
-        "axes": ["x", "y", "z"],
-        "units": ["nm"] * 3,
-        "resolution": [8.0, 8.0, 20.0],
-    },
+    "neuroglancer": {"axes": ["x", "y", "z"], "units": ["nm"] * 3, "resolution": [8.0, 8.0, 20.0]},
 }
 OF_GROUPS: dict[str, dict[str, Any]] = {
     "ome-ngff": {

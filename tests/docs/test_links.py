@@ -13,10 +13,7 @@ ROOT = Path(__file__).parents[2]
 # pages of docs/design that are not about decisions
 OTHERS = re.compile(r"README|proposing|recipes|releasing|results|tests-and-pages|the-way-of-.*")
 DECISIONS = [p for p in sorted(ROOT.glob("docs/design/*.md")) if not OTHERS.fullmatch(p.stem)]
-PAGES = [
-    *sorted(ROOT.glob("*.md")),
-    *sorted(ROOT.glob("docs/**/*.md")),
-]
+PAGES = [*sorted(ROOT.glob("*.md")), *sorted(ROOT.glob("docs/**/*.md"))]
 MOST_WORDS = 45_000  # for users: what only developers need is in docs/design
 PRESENT = [page for page in PAGES if page.name != "CHANGELOG.md"]  # which names what is gone, too
 

@@ -100,7 +100,7 @@ DATATREE = Suite(
     "xarray",
     ["--pyargs", "xarray.tests.test_backends_datatree", "-k", "Zarr"],
     reasons={
-        "compute_false": "The test looks for Zarr's files in the directory, which holds N5's.",
+        "compute_false": "The test looks for Zarr's files in the directory, which holds N5's."
     },
 )
 ANNDATAS = Suite(
@@ -126,7 +126,7 @@ Z5PY = Suite(
     ],
     source="z5",
     reasons={
-        "negative out-of-bounds": "z5py selects nothing from far before the start; numpy cuts.",
+        "negative out-of-bounds": "z5py selects nothing from far before the start; numpy cuts."
     },
 )
 PROMISES = Suite(

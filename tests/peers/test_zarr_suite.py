@@ -24,10 +24,7 @@ from n5zarr.fast.default import default_pipeline_name
 from tests.peers.zarr_suite import differences, is_wrong, run
 
 SOURCE = os.environ.get("N5ZARR_ZARR_SOURCE", "")
-PIPELINES = [
-    "n5zarr.arrays.pipeline.N5CodecPipeline",
-    default_pipeline_name(),
-]
+PIPELINES = ["n5zarr.arrays.pipeline.N5CodecPipeline", default_pipeline_name()]
 
 
 @pytest.mark.each_of(2)

@@ -110,11 +110,7 @@ Path("d.zarr/a/0.0").write_bytes(bytes(range(6)))
 sorted(anything("c.n5", "em/mask").shape), anything("d.zarr", "a").tolist()"""
 AXES = EDIT.format(old='"units"', new='"axes": ["x", "y", "z"], "units"')
 NAMES = {"z": "nm", "y": "nm", "x": "nm"}
-POSITIONS = {
-    "z": [0, 40, 80, 120, 160],
-    "y": [0, 4, 8, 12, 16, 20],
-    "x": [0, 4, 8, 12, 16, 20, 24],
-}
+POSITIONS = {"z": [0, 40, 80, 120, 160], "y": [0, 4, 8, 12, 16, 20], "x": [0, 4, 8, 12, 16, 20, 24]}
 CHANGED = """payload = bytearray(zlib.decompress(data[26:-8], -15))  # between headers and checksum
 payload[1] ^= 1
 stream = zlib.compressobj(wbits=-15)
@@ -124,18 +120,11 @@ data[26:-8] = stream.compress(payload) + stream.flush()"""
 (TEXT,) = (v for v in MANIFEST["strings"] if v["path"] == "simple")
 
 FEATURES = (
+    Feature("Opens arrays as `zarr.Array` of zarr-python 3", (Case("", IS_ZARR_3, True),)),
     Feature(
-        "Opens arrays as `zarr.Array` of zarr-python 3",
-        (Case("", IS_ZARR_3, True),),
+        "Opens Zarr v2 by the same call", (Case("", ZARR_V2, [[5, 6, 7], [[0, 1, 2], [3, 4, 5]]]),)
     ),
-    Feature(
-        "Opens Zarr v2 by the same call",
-        (Case("", ZARR_V2, [[5, 6, 7], [[0, 1, 2], [3, 4, 5]]]),),
-    ),
-    Feature(
-        "Python",
-        (Case("", 'metadata(distribution)["Requires-Python"]', SHOWN),),
-    ),
+    Feature("Python", (Case("", 'metadata(distribution)["Requires-Python"]', SHOWN),)),
     Feature(
         "Reads each compression of Java",
         (

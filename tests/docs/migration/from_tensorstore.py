@@ -306,10 +306,7 @@ CREATING = Section(
             "ts.open(x, create=True, dtype=ts.uint16, shape=[7, 6]).result()",
             make('dtype="uint16", shape=[7, 6], compression={"type": "blosc"}'),
         ),
-        Row(
-            created('"metadata": document'),
-            make('**given, compression="raw"'),
-        ),
+        Row(created('"metadata": document'), make('**given, compression="raw"')),
         Row(
             created(
                 '"metadata": {**document, "axes": ["x", "y"], "units": ["nm", "nm"],'

@@ -123,18 +123,9 @@ STORES = Section(
             'sorted(root["em"])',
             "zarr 2 lists `.zgroup` and `.zattrs`, too",
         ),
-        Row(
-            'del root.store["em/s0/0.0.0"]',
-            'del keys["em/s0/0.0.0"]',
-        ),
-        Row(
-            'root.store.rmdir("em")',
-            'del root["em"]',
-        ),
-        Row(
-            'root.store.rename("em", "en")',
-            'Path("c.n5/em").rename("c.n5/en")',
-        ),
+        Row('del root.store["em/s0/0.0.0"]', 'del keys["em/s0/0.0.0"]'),
+        Row('root.store.rmdir("em")', 'del root["em"]'),
+        Row('root.store.rename("em", "en")', 'Path("c.n5/em").rename("c.n5/en")'),
         Row(
             'copied = {}\nzarr.copy_store(root.store, copied, "em/mask", "em/mask")\nsorted(copied)',  # noqa: E501
             'copied = {key: keys[key] for key in keys if key.startswith("em/mask/")}\nsorted(copied)',  # noqa: E501
