@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 
 __all__ = ["Library", "Row", "Section"]
 
@@ -31,14 +32,69 @@ class Row:
     listed: bool = True
 
 
+def parsed(text: str) -> Iterator[Row]:
+    """Yield the rows of a text.
+
+    Lines that begin with ``-`` are old, those with ``+`` new, those with ``=`` rows in which both
+    are the same. ``#`` says why they differ, ``!`` which raises an error, and perhaps why.
+
+    >>> [(row.old, row.new, row.raises) for row in parsed("- a\\n- b\\n+ c\\n! old: z\\n= d")]
+    [('a\\nb', 'c', 'old'), ('d', 'd', '')]
+    """
+    row, last = Row(""), ""
+    for kind, line in ((line[0], line[2:]) for line in text.strip().splitlines()):
+        if row.old and (kind == "=" or kind == "-" != last):
+            yield row
+            row = Row("")
+        match kind:
+            case "=":
+                row = Row(line, line)
+            case "-":
+                row = replace(row, old=f"{row.old}\n{line}".lstrip("\n"))
+            case "+":
+                row = replace(row, new=f"{row.new}\n{line}".lstrip("\n"))
+            case "#":
+                row = replace(row, why=line)
+            case _:
+                raises, _, why = line.partition(": ")
+                row = replace(row, raises=raises, why=why)
+        last = kind
+    if row.old:
+        yield row
+
+
 @dataclass(frozen=True)
 class Section:
-    """Rows of one topic, which form a section of the page."""
+    """Rows of one topic, which form a section of the page.
+
+    Parameters
+    ----------
+    title : str
+        Its heading.
+    text, others : str
+        The rows that the page shows, and those that are only tested, as :func:`parsed` takes them.
+    same : tuple of str
+        Lines that are the same in both, and come first.
+    more : tuple of Row
+        Other rows.
+    before_old, before_new : str
+        Lines before each call.
+    """
 
     title: str
-    rows: tuple[Row, ...]
+    text: str = ""
+    others: str = ""
+    same: tuple[str, ...] = ()
+    more: tuple[Row, ...] = ()
     before_old: str = ""
     before_new: str = ""
+
+    @property
+    def rows(self) -> tuple[Row, ...]:
+        """Return all rows."""
+        same = (Row(line, line) for line in self.same)
+        others = (replace(row, listed=False) for row in parsed(self.others))
+        return (*same, *parsed(self.text), *others, *self.more)
 
 
 @dataclass(frozen=True)
@@ -64,4 +120,4 @@ class Library:
     before_old: str
     before_new: str
     sections: tuple[Section, ...]
-    packages: tuple[str, ...] = field(default=())
+    packages: tuple[str, ...] = ()
