@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import ast
 import re
-import subprocess
-import sys
 from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.outputs import python
 from tests.structure import (
     LAYERS,
     MAX_MODULE,
@@ -309,15 +308,7 @@ assert isinstance(parse_key("a/zarr.json", 3), MetadataKey)
 
 def run_without(packages: set[str], code: str) -> str:
     """Run code in a process without some packages; return its output."""
-    done = subprocess.run(
-        [sys.executable, "-c", f"REFUSED = {packages!r}\n{REFUSE}\n{code}"],
-        capture_output=True,
-        text=True,
-        check=False,
-        cwd=REPOSITORY,
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout
+    return python("-c", f"REFUSED = {packages!r}\n{REFUSE}\n{code}", cwd=REPOSITORY)
 
 
 def test_a_process_without_zarr_cannot_import_it() -> None:

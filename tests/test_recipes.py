@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import shutil
-import subprocess
-import sys
 from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
 
+from tests.outputs import python
 from tests.structure import REPOSITORY
 
 if TYPE_CHECKING:
@@ -313,15 +311,8 @@ def test_a_recipe_works(recipe: Recipe, tmp_path: Path) -> None:
         (copy / name).write_text(text)
     program = tmp_path / "program.py"
     program.write_text(f"{START}assert n5zarr.__file__.startswith({str(copy)!r})\n{recipe.job}")
-    ran = subprocess.run(
-        [sys.executable, program],
-        cwd=tmp_path,
-        env=os.environ | {"PYTHONPATH": str(copy.parent), "REPOSITORY": str(REPOSITORY)},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert ran.returncode == 0, ran.stderr
+    places = {"PYTHONPATH": str(copy.parent), "REPOSITORY": str(REPOSITORY)}
+    python(program, cwd=tmp_path, env=places)
 
 
 def test_each_chapter_of_the_page_is_tried() -> None:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import ast
 import re
-import subprocess
-import sys
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
@@ -14,6 +12,7 @@ from xarray.backends.zarr import ZarrArrayWrapper
 import n5zarr
 from n5zarr import _zarr
 from n5zarr.xarray.lazy_arrays import LazyArray
+from tests.outputs import python
 from tests.structure import REPOSITORY, Module, read_modules
 
 if TYPE_CHECKING:
@@ -161,6 +160,4 @@ with xr.open_dataset(sys.argv[1], engine="n5", group="a") as found:
 def test_the_engine_finds_the_classes_that_xarray_has_moved(tmp_path: Path) -> None:
     values = np.arange(35, dtype="u2").reshape(5, 7)
     n5zarr.create_array(tmp_path / "c.n5", path="a", data=values, chunks=(2, 3))
-    command = [sys.executable, "-c", MOVED, str(tmp_path / "c.n5")]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.stdout.split("\n")[0] == "[11, 18] False", done.stderr
+    assert python("-c", MOVED, tmp_path / "c.n5").split("\n")[0] == "[11, 18] False"

@@ -28,6 +28,7 @@ from n5zarr.errors import N5UnrepresentableError
 from n5zarr.fast.chunk_updates import merged
 from n5zarr.storage.opening import open_storage
 from n5zarr.storage.place import Place
+from tests.outputs import python
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -77,13 +78,9 @@ def test_any_configuration_of_zarr(tmp_path: Path, case: str) -> None:
     name = "n5zarr.arrays.pipeline.N5CodecPipeline"
     given = {"ZARR_CODEC_PIPELINE__PATH": name} if case == "ours is configured" else {}
     before = WITH_TYPED_CONFIG if case == "the configuration has types" else ""
-    done = subprocess.run(
-        [sys.executable, "-c", before + ROUND_TRIP, str(tmp_path / "c.n5")],
-        env={**os.environ, **given},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    command = [sys.executable, "-c", before + ROUND_TRIP, str(tmp_path / "c.n5")]
+    environment = {**os.environ, **given}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.split() == [name]
     values = np.arange(5 * 7 * 11, dtype="u2").reshape(5, 7, 11)
@@ -421,8 +418,7 @@ async def names():
 with zarr.config.set({"threading.max_workers": 2}):
     print(len(sync(names())))
 """
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.split() == ["2"]
+    assert python("-c", code) == "2\n"
 
 
 # ----------------------------------------------------------------------------------------- stores
@@ -437,8 +433,7 @@ zarr.storage.LocalStore = Other
 from n5zarr._zarr import LocalStore
 print(LocalStore is theirs)
 """
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout == "True\n"
+    assert python("-c", code) == "True\n"
 
 
 def test_a_wrapper_tells_whether_its_synchronous_methods_work() -> None:

@@ -133,7 +133,7 @@ def _ome() -> None:
 
 def _mine() -> None:
     """Write half a volume without compression, with empty blocks in the other half."""
-    how = {"store_data_equal_to_fill_value": True, "create": True}
+    how: Any = {"store_data_equal_to_fill_value": True, "create": True}
     made = opened("mine.n5/em/s0", metadata={**DOCUMENT, "compression": {"type": "raw"}}, **how)
     half = volume()
     half[16:] = 0

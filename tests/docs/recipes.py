@@ -290,11 +290,9 @@ def _(done: Done) -> None:
 
 @after("Upload a container to an S3 bucket")
 def _(done: Done) -> None:
-    place = {"driver": "s3", "bucket": "lab", "path": "upload.n5/em/s0/", "aws_region": "us-east-1"}
-    place |= {
-        "endpoint": os.environ["AWS_ENDPOINT_URL"],
-        "aws_credentials": {"type": "environment"},
-    }
+    keys = {"aws_region": "us-east-1", "aws_credentials": {"type": "environment"}}
+    place: Any = {"driver": "s3", "bucket": "lab", "path": "upload.n5/em/s0/", **keys}
+    place["endpoint"] = os.environ["AWS_ENDPOINT_URL"]
     found = tensorstore.open({"driver": "n5", "kvstore": place}).result()
     same(found.read().result().T, EM[0])
 

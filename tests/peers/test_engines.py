@@ -6,7 +6,6 @@ import json
 import os
 import re
 import shutil
-import subprocess
 import sys
 from pathlib import Path
 
@@ -15,6 +14,7 @@ import pytest
 
 import n5zarr
 from tests.docs.test_examples import run_command
+from tests.outputs import output
 from tests.peers.environments import environment, installs_projects
 
 tensorstore = pytest.importorskip("tensorstore", reason="peer: uv sync installs it")
@@ -64,9 +64,7 @@ def python(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 def run_script(name: str, *command: str) -> str:
     Path(f"{name}.py").write_text(SCRIPTS[name])
-    done = subprocess.run([*command, f"{name}.py"], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    return done.stdout
+    return output(*command, f"{name}.py")
 
 
 def check_half(container: str) -> None:
@@ -122,9 +120,7 @@ def test_arrays(section: str, tmp_path: Path) -> None:
         (tmp_path / name).chmod(0o755)
     (script,) = re.findall(r"^```bash\n(.*?)^```", SECTIONS[section], re.DOTALL | re.MULTILINE)
     path = os.pathsep.join([str(tmp_path), str(Path(sys.executable).parent), os.environ["PATH"]])
-    bash = shutil.which("bash")
-    assert bash is not None
-    subprocess.run([bash, "-ec", script], env={**os.environ, "PATH": path}, check=True)
+    output("bash", "-ec", script, env={"PATH": path})
     check_converted({"SLURM arrays": "slurm.zarr", "LSF arrays": "lsf.zarr"}[section])
 
 

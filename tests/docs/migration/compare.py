@@ -7,11 +7,9 @@ import gzip
 import itertools
 import json
 import math
-import os
 import pickle
 import shutil
 import struct
-import subprocess
 import sys
 from contextlib import contextmanager
 from pathlib import Path
@@ -22,6 +20,7 @@ import numpy as np
 
 from tests.docs.migration.runner import VALUES, Task
 from tests.fuzz.oracle import Dataset, expected_chunk, extent_of
+from tests.outputs import output
 from tests.peers.environments import environment
 from tests.remote.servers import s3
 
@@ -180,14 +179,7 @@ def outcomes(
     paths = {"PYTHONPATH": str(REPOSITORY)} if python == sys.executable else {}
     with served(folder / "given", tasks) as there:
         names[0].write_bytes(pickle.dumps([tuple(task) for task in there]))
-        done = subprocess.run(
-            [python, str(RUNNER), *map(str, names)],
-            env={**os.environ, **paths},
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-    assert done.returncode == 0, done.stdout + done.stderr
+        output(python, RUNNER, *names, env=paths)
     results: list[tuple[Any, tuple[str, ...], str]] = pickle.loads(names[1].read_bytes())
     return results
 

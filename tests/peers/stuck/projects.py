@@ -7,11 +7,10 @@ are installed alone, beside those that the program needs.
 
 from __future__ import annotations
 
-import shutil
-import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests.outputs import output
 from tests.peers.environments import environment, install_alone
 
 HERE = Path(__file__).parent
@@ -48,23 +47,13 @@ class Project:
 
 def site_packages(python: str) -> Path:
     code = "import sysconfig; print(sysconfig.get_path('purelib'))"
-    done = subprocess.run([python, "-c", code], capture_output=True, text=True, check=True)
-    return Path(done.stdout.strip())
+    return Path(output(python, "-c", code).strip())
 
 
 def apply_patch(patch: Path, folder: Path) -> None:
     """Apply a patch without context; whitespace is ignored, as navigate's lines end in CRLF."""
-    git = shutil.which("git")
-    assert git is not None, "git is not installed, which applies patches"
-    options = ["--unidiff-zero", "--ignore-whitespace", "--whitespace=nowarn"]
-    done = subprocess.run(
-        [git, "apply", *options, str(patch)],
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
+    options = ("--unidiff-zero", "--ignore-whitespace", "--whitespace=nowarn")
+    output("git", "apply", *options, patch, cwd=folder)
 
 
 PROJECTS = (
