@@ -24,9 +24,9 @@ class Project:
 
     name: str
     before: str
-    after: str
     needs: tuple[str, ...]
     zarr: tuple[str, ...] = OLD_ZARR
+    after: str = ""  # another release
     new: tuple[str, ...] = ()  # beside n5zarr
 
     def python_before(self, folder: Path) -> str:
@@ -36,7 +36,7 @@ class Project:
 
     def python_after(self, folder: Path) -> str:
         python = environment(folder, str(REPOSITORY), *self.new, *self.needs)
-        install_alone(python, self.after)
+        install_alone(python, self.after or self.before)
         apply_patch(HERE / f"patches/{self.name}.patch", site_packages(python))
         return python
 
@@ -58,18 +58,14 @@ def apply_patch(patch: Path, folder: Path) -> None:
 
 PROJECTS = (
     Project(
-        "navigate",
-        "navigate-micro==0.0.13",
-        "navigate-micro==0.0.13",
+        "navigate", "navigate-micro==0.0.13",
         (
             "h5py", "tifffile", "pyyaml", "scipy", "pandas", "psutil", "requests", "scikit-image",
             "fsspec", "pyserial", "opencv-python-headless",
         ),
     ),
     Project(
-        "cellmap-flow",
-        "cellmap-flow==0.2.3",
-        "cellmap-flow==0.2.3",
+        "cellmap-flow", "cellmap-flow==0.2.3",
         (
             "h5py", "tensorstore", "funlib.geometry", "scikit-image", "s3fs", "pyyaml",
             "universal-pathlib", "edt", "fastremap", "neuroglancer", "pymorton", "mwatershed",
@@ -78,27 +74,18 @@ PROJECTS = (
         ("zarr==2.18.4", "numcodecs==0.15.0"),
     ),
     Project(
-        "gunpowder",
-        "gunpowder==1.4.4",
-        "gunpowder==1.5.0",
+        "gunpowder", "gunpowder==1.4.4",
         (
             "h5py", "scipy", "scikit-image", "requests", "augment-nd", "tqdm", "funlib.geometry",
             "networkx",
         ),
-        (*OLD_ZARR, "funlib.persistence<0.7"),
-        ("funlib.persistence>=0.7",),
+        (*OLD_ZARR, "funlib.persistence<0.7"), "gunpowder==1.5.0", ("funlib.persistence>=0.7",),
     ),
     Project(
-        "rhapso",
-        "Rhapso==0.3.2",
-        "Rhapso==0.3.2",
-        ("s3fs", "boto3", "numpy"),
-        ("zarr==2.18.3", "numcodecs<0.16"),
+        "rhapso", "Rhapso==0.3.2", ("s3fs", "boto3", "numpy"), ("zarr==2.18.3", "numcodecs<0.16"),
     ),
     Project(
-        "cellmap-data",
-        "cellmap-data==2026.3.20.1935",
-        "cellmap-data==2026.3.20.1935",
+        "cellmap-data", "cellmap-data==2026.3.20.1935",
         (
             "torch", "torchvision", "matplotlib", "universal-pathlib", "fsspec", "ipython", "scipy",
             "tqdm",
