@@ -18,24 +18,12 @@ PAGE = REPOSITORY / "docs/design/recipes.md"
 
 
 class Recipe(NamedTuple):
-    """A chapter of the page, followed.
+    """A chapter of the page, followed."""
 
-    Parameters
-    ----------
-    chapter : str
-        Its heading.
-    new : mapping
-        New modules, and their text.
-    changes : mapping
-        Modules, each with texts and what replaces them.
-    job : str
-        A program for the copy, in an empty folder.
-    """
-
-    chapter: str
-    new: Mapping[str, str]
-    changes: Mapping[str, Mapping[str, str]]
-    job: str
+    chapter: str  # its heading
+    new: Mapping[str, str]  # modules, and their text
+    changes: Mapping[str, Mapping[str, str]]  # modules, each with texts and what replaces them
+    job: str  # a program for the copy, in an empty folder
 
 
 COMPRESSION = Recipe(

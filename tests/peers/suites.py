@@ -47,30 +47,14 @@ Z5 = ["asarray", "attributes", "compression", "dataset", "file", "group", "permi
 
 @dataclass(frozen=True)
 class Suite:
-    """The tests of a program.
+    """The tests of a program."""
 
-    Parameters
-    ----------
-    name : str
-        What it is, as the page calls it.
-    package : str
-        The installed package that is tested.
-    arguments : list of str
-        Arguments of pytest.
-    source : str
-        Where the tests are, if they are not installed: ``tests`` and such.
-    is_ours : bool
-        The tests are of this project, in our words.
-    reasons : dict
-        Why tests fail: patterns of their names and messages.
-    """
-
-    name: str
-    package: str
-    arguments: list[str]
-    source: str = ""
-    is_ours: bool = False
-    reasons: dict[str, str] = field(default_factory=dict)
+    name: str  # as the page calls it
+    package: str  # the installed one that is tested
+    arguments: list[str]  # of pytest
+    source: str = ""  # where the tests are, if they are not installed
+    is_ours: bool = False  # the tests are of this project, in our words
+    reasons: dict[str, str] = field(default_factory=dict)  # of failures, by patterns of messages
 
 
 DASK = Suite(

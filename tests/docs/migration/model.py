@@ -10,26 +10,13 @@ __all__ = ["Library", "Row", "Section"]
 
 @dataclass(frozen=True)
 class Row:
-    """A call of another library, and its replacement.
+    """A call of another library, and its replacement."""
 
-    Parameters
-    ----------
-    old, new : str
-        Lines; the value of the last one is compared, and so is the container afterwards. Without
-        ``new`` there is no counterpart.
-    why : str
-        Why they differ, or why there is no counterpart; empty where they are equal.
-    raises : str
-        Which of the two raises an error: ``"old"``, ``"new"`` or ``"both"``.
-    listed : bool
-        Whether the page shows the row; others are only tested.
-    """
-
-    old: str
-    new: str = ""
-    why: str = ""
-    raises: str = ""
-    listed: bool = True
+    old: str  # its last value is compared, and the container afterwards
+    new: str = ""  # none where there is no counterpart
+    why: str = ""  # they differ, or there is no counterpart; empty where they are equal
+    raises: str = ""  # an error: "old", "new" or "both"
+    listed: bool = True  # on the page; others are only tested
 
 
 def parsed(text: str) -> Iterator[Row]:
@@ -65,28 +52,14 @@ def parsed(text: str) -> Iterator[Row]:
 
 @dataclass(frozen=True)
 class Section:
-    """Rows of one topic, which form a section of the page.
-
-    Parameters
-    ----------
-    title : str
-        Its heading.
-    text, others : str
-        The rows that the page shows, and those that are only tested, as :func:`parsed` takes them.
-    same : tuple of str
-        Lines that are the same in both, and come first.
-    more : tuple of Row
-        Other rows.
-    before_old, before_new : str
-        Lines before each call.
-    """
+    """Rows of one topic, which form a section of the page."""
 
     title: str
-    text: str = ""
-    others: str = ""
-    same: tuple[str, ...] = ()
-    more: tuple[Row, ...] = ()
-    before_old: str = ""
+    text: str = ""  # rows that the page shows, as `parsed` takes them
+    others: str = ""  # rows that are only tested
+    same: tuple[str, ...] = ()  # lines that are the same in both, and come first
+    more: tuple[Row, ...] = ()  # other rows
+    before_old: str = ""  # lines before each call
     before_new: str = ""
 
     @property
@@ -99,25 +72,11 @@ class Section:
 
 @dataclass(frozen=True)
 class Library:
-    """A library, with its page in ``docs/migration``.
+    """A library, with its page in ``docs/migration``."""
 
-    Parameters
-    ----------
-    name : str
-        How the tables call it.
-    page : str
-        Name of its page.
-    before_old, before_new : str
-        Lines that every row has before it.
-    sections : tuple of Section
-        The rows.
-    packages : tuple of str
-        What an environment of its own needs; none if it is installed beside n5zarr.
-    """
-
-    name: str
-    page: str
-    before_old: str
+    name: str  # as the tables call it
+    page: str  # its name
+    before_old: str  # lines before each row
     before_new: str
-    sections: tuple[Section, ...]
-    packages: tuple[str, ...] = ()
+    sections: tuple[Section, ...]  # of rows
+    packages: tuple[str, ...] = ()  # that an environment of its own needs
