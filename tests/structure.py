@@ -80,17 +80,14 @@ class Module:
 
     @cached_property
     def text(self) -> str:
-        """Return the source."""
         return self.path.read_text(encoding="utf-8")
 
     @cached_property
     def tree(self) -> ast.Module:
-        """Return the parsed source."""
         return ast.parse(self.text)
 
     @cached_property
     def names(self) -> frozenset[str]:
-        """Return the names in all import statements."""
         return frozenset(imported_names(self.tree))
 
     @cached_property
@@ -107,7 +104,6 @@ class Module:
 
     @property
     def n_lines(self) -> int:
-        """Count all lines, empty ones and comments too."""
         return len(self.text.splitlines())
 
     @property
@@ -126,7 +122,6 @@ class Module:
 
     @property
     def summary(self) -> str:
-        """Return the first line of the docstring."""
         return (ast.get_docstring(self.tree) or "").partition("\n")[0]
 
     @property
@@ -193,7 +188,6 @@ def _imports_outside_functions(tree: ast.AST) -> Iterator[str]:
 
 
 def module_graph(modules: Mapping[str, Module]) -> Graph:
-    """Return, for each module, the modules that it imports."""
     return {
         name: {each.target for each in imports_of(module, modules)}
         for name, module in modules.items()
@@ -290,7 +284,6 @@ def _functions(tree: ast.AST, prefix: str) -> Iterator[Function]:
 
 
 def class_size(module: Module, name: str) -> ClassSize | None:
-    """Measure a class of a module, if it is there."""
     for node in module.tree.body:
         if isinstance(node, ast.ClassDef) and node.name == name:
             kinds = ast.FunctionDef | ast.AsyncFunctionDef
@@ -450,7 +443,6 @@ def _tree(given: str) -> Iterator[Path]:
 
 
 def main(arguments: list[str]) -> None:
-    """Print the table, or the map."""
     parser = argparse.ArgumentParser(prog="python -m tests.structure", description=__doc__)
     parser.add_argument("tree", nargs="?", default=str(REPOSITORY), help="a folder or a revision")
     parser.add_argument("--since", help="print what changed since this folder or revision")

@@ -49,7 +49,6 @@ def opened(reference: Mapping[str, Any]) -> Any:
 
 
 def contents(reference: Mapping[str, Any]) -> dict[str, Any]:
-    """Read all arrays."""
     import numpy as np  # noqa: PLC0415 - as above
     import zarr  # noqa: PLC0415
 

@@ -68,7 +68,6 @@ class Walk:
 
     @property
     def counts(self) -> tuple[int, int]:
-        """Numbers of modules and of climbs."""
         return len(self.modules), len(self.climbs)
 
     def enter(self, code: CodeType, _: int) -> None:
@@ -155,7 +154,6 @@ def walks() -> Iterator[tuple[str, Walk]]:
 
 
 def report(name: str, found: Walk) -> Iterator[str]:
-    """Yield the lines about a call."""
     each = zip(found.counts, ("modules", "climbs"), *CEILINGS[name], strict=True)
     counts = [f"{n} {what} (at most {most}, aim {aim})" for n, what, most, aim in each]
     yield f"{name}: {', '.join(counts)}, {len(found.doors)} doors"
@@ -166,7 +164,6 @@ def report(name: str, found: Walk) -> Iterator[str]:
 
 
 def main() -> int:
-    """Print all walks; return 1 if one is above its ceilings."""
     status = 0
     for name, found in walks():
         sys.stdout.writelines(f"{line}\n" for line in report(name, found))

@@ -115,7 +115,6 @@ def pictures() -> list[str]:
 
 
 def main() -> None:
-    """Write the pictures into ``docs/images/gallery``."""
     os.environ.setdefault("MPLBACKEND", "agg")  # before the blocks import pyplot
     FOLDER.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory() as folder, chdir(folder):

@@ -30,7 +30,6 @@ DOCUMENT = {"dimensions": SHAPE[::-1], "blockSize": [32, 24, 16], "dataType": "u
 
 
 def volume(seed: int = 0, shape: tuple[int, ...] = SHAPE) -> Any:
-    """Return random elements."""
     return np.random.default_rng(seed).integers(0, 999, shape, "uint16")
 
 

@@ -94,7 +94,6 @@ class Call(NamedTuple):
 
     @property
     def caller(self) -> str:
-        """The package of the caller."""
         return self.by and self.by.split(".")[1]
 
 
@@ -159,7 +158,6 @@ def main_calls(packages: tuple[str, ...], calls: list[Call]) -> list[Call]:
 
 
 def section_of(page: str, heading: str) -> str:
-    """Return the text below a heading of a page."""
     text = (DOCS / page).read_text(encoding="utf-8")
     return text.partition(f"\n## {heading}\n")[2].partition("\n## ")[0]
 
@@ -226,7 +224,7 @@ def server(root: Path) -> Callable[[], object]:
 
 
 @patch.object(run, "ThreadPoolExecutor", InThisThread)
-def convert(source: object, root: Path, name: str, **options: Any) -> object:
+def convert(source: Any, root: Path, name: str, **options: Any) -> object:
     """Convert into a new folder, in this thread."""
     return n5zarr.convert(source, Path(mkdtemp(dir=root.parent), name), n_workers=1, **options)
 
@@ -354,7 +352,6 @@ class Way(NamedTuple):
         return list(compress(main, is_listed))
 
     def listed(self, calls: list[Call]) -> list[str]:
-        """Return the functions as the section lists them."""
         names = [call.name for call in self.walked(calls)]
         if self.is_counted:
             counts = Counter(call.name for call in self.main(calls))

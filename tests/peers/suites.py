@@ -153,13 +153,11 @@ def failures(outcomes: Outcomes) -> dict[str, str]:
 
 
 def reason(reasons: dict[str, str], name: str, message: str) -> str:
-    """Return why a test fails."""
     text = f"{name} {message}".replace("\n", " ")
     return next((why for what, why in reasons.items() if re.search(what, text)), "Other.")
 
 
 def row(suite: Suite, on_n5: Outcomes, plain: Outcomes) -> str:
-    """Return the row of a suite in the table."""
     counts = Counter(outcome for outcome, _ in on_n5.values())
     skipped = counts["skipped"] + counts["xfailed"]
     failed = failures(on_n5)
@@ -179,19 +177,16 @@ def row(suite: Suite, on_n5: Outcomes, plain: Outcomes) -> str:
 
 
 def part(rows: list[str]) -> str:
-    """Return the table of the page, with one row for each suite."""
     head = "| suite | version | passed | failed | skipped | why tests fail |"
     return "\n".join([head, "|---|---|---|---|---|---|", *rows]) + "\n"
 
 
 def old_row(suite: Suite) -> list[str]:
-    """Return the row of a suite in the page as it is."""
     text = PAGE.read_text(encoding="utf-8")
     return [line for line in text.splitlines() if line.startswith(f"| {suite.name} |")]
 
 
 def main() -> int:
-    """Run all suites whose source is there, and write the table."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--anndata", type=Path, help="the unpacked source of anndata")
     parser.add_argument("--z5", type=Path, help="a checkout of z5")

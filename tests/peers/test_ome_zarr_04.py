@@ -60,7 +60,6 @@ def project(folder: Path) -> Path:
 
 
 def images_in(root: Path) -> list[str]:
-    """Return the paths of the images in a hierarchy."""
     documents = sorted(root.rglob(".zattrs"))
     found = [each.parent for each in documents if "multiscales" in json.loads(each.read_text())]
     return ["" if each == root else each.relative_to(root).as_posix() for each in found]

@@ -58,7 +58,6 @@ def read_by_z5py(root: Path, path: str) -> np.ndarray:
 
 
 def test_z5py_and_tensorstore_agree(root: Path) -> None:
-    """z5py and tensorstore read an array in the order of numpy."""
     with z5py.File(str(root), "a", use_zarr_format=False) as file:
         file.create_dataset("x", data=VALUES, chunks=BLOCK)
     same(by_tensorstore(root / "x"), VALUES)
@@ -148,7 +147,6 @@ def ome_format(request: pytest.FixtureRequest) -> Any:
 
 @pytest.fixture
 def image(root: Path, ome_format: Any) -> list[np.ndarray]:
-    """Write a pyramid with ome-zarr into a group of a container."""
     levels = [VALUES, VALUES[:, ::2, ::2]]
     group = zarr.open_group(N5Store(root), path="im", mode="w", zarr_format=ome_format.zarr_format)
     program("ome_zarr.writer").write_multiscale(

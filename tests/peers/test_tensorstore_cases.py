@@ -340,7 +340,6 @@ def test_an_array_of_another_rank_or_type_is_noticed(tmp_path: Path) -> None:
 
 
 def test_resizing_what_was_removed(tmp_path: Path) -> None:
-    """Resizing refuses an array that was removed."""
     dataset = write(tmp_path, DOCUMENT)
     array = ours(dataset)
     (dataset / "attributes.json").unlink()

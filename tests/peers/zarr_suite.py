@@ -128,7 +128,6 @@ def part(plain: Outcomes, imported: Outcomes, store: Outcomes) -> str:
 
 
 def main() -> int:
-    """Run the tests in all ways, and write their part of the page."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("tests", type=Path, help="the unpacked source of zarr")
     parser.add_argument("--reports", type=Path, default=Path(), help="a folder for the outcomes")

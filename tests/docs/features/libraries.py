@@ -215,7 +215,6 @@ class Library:
 
     @property
     def before(self) -> str:
-        """Return all lines that precede every case."""
         return f"{COMMON}{self.lines}\ndistribution = {self.distribution!r}\n"
 
 

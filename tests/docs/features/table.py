@@ -47,7 +47,6 @@ def processes() -> list[list[Library]]:
 
 
 def measure(folder: Path) -> Results:
-    """Run all cases in all libraries."""
     found: Results = {}
     java = DATA / "java"
     with static(java) as url:
@@ -115,7 +114,6 @@ def reasons(results: Results) -> list[str]:
 
 
 def with_table(page: str, results: Results) -> str:
-    """Return a page with its table replaced."""
     rows = [["", *(library.name for library in LIBRARIES)], ["---"] * (len(LIBRARIES) + 1)]
     rows += [
         [feature.title, *(cell(feature, of(results, feature, library)) for library in LIBRARIES)]

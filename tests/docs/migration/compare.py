@@ -62,7 +62,6 @@ class Verdict(NamedTuple):
 
     @property
     def problems(self) -> list[str]:
-        """Return the problems of the row."""
         found = list(self.failures)
         if self.row.new and bool(self.differing) != bool(self.row.why):
             found.append(f"differs in {self.differing or 'nothing'}, and says {self.row.why!r}")
@@ -246,7 +245,6 @@ def interpreter(packages: tuple[str, ...], folder: Path) -> str:
 
 
 def judge(row: Row, old: Found, new: Found) -> Verdict:
-    """Compare the results of the two sides of a row."""
     failures = []
     for side, found in (("old", old), ("new", new)):
         if bool(found.error) != (row.raises in (side, "both")):

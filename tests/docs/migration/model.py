@@ -64,7 +64,6 @@ class Section:
 
     @property
     def rows(self) -> tuple[Row, ...]:
-        """Return all rows."""
         same = (Row(line, line) for line in self.same)
         others = (replace(row, listed=False) for row in parsed(self.others))
         return (*same, *parsed(self.text), *others, *self.more)
