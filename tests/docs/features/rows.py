@@ -108,6 +108,11 @@ Path("d.zarr/a/.zarray").write_text(json.dumps({"zarr_format": 2, "shape": [2, 3
     "chunks": [2, 3], "dtype": "|u1", "compressor": None, "fill_value": 0, "filters": None}))
 Path("d.zarr/a/0.0").write_bytes(bytes(range(6)))
 sorted(anything("c.n5", "em/mask").shape), anything("d.zarr", "a").tolist()"""
+OVER_HTTP = 'digest(read(f"{url}/compressions.n5", "gzip/u16"))'
+PICKLED = "array = opened('c.n5', 'em/s0')\ndigest(elements(pickle.loads(pickle.dumps(array))))"
+OF_Z5PY = """with z5py.File('c.n5', 'r') as file:
+    dataset = file['em/s0']
+digest(dataset.read_subarray((0, 0, 0), dataset.shape))"""
 AXES = EDIT.format(old='"units"', new='"axes": ["x", "y", "z"], "units"')
 NAMES = {"z": "nm", "y": "nm", "x": "nm"}
 POSITIONS = {"z": [0, 40, 80, 120, 160], "y": [0, 4, 8, 12, 16, 20], "x": [0, 4, 8, 12, 16, 20, 24]}
@@ -178,13 +183,7 @@ ROWS: dict[str, list[Case]] = {
             [True, plain(np.full((2, 3), 7, "u2"))],
         ),
     ],
-    "Reads over HTTP": [
-        Case(
-            "",
-            'digest(read(f"{url}/compressions.n5", "gzip/u16"))',
-            dataset("compressions.n5", "gzip/u16"),
-        )
-    ],
+    "Reads over HTTP": [Case("", OVER_HTTP, dataset("compressions.n5", "gzip/u16"))],
     "Shows names, units and positions of axes": [
         Case("names", f"{AXES}\nsorted(axes('c.n5', 'em/s0'))", sorted(NAMES)),
         Case("units", f"{AXES}\naxes('c.n5', 'em/s0')", NAMES),
@@ -203,20 +202,8 @@ ROWS: dict[str, list[Case]] = {
     ],
     "Runs programs that name zarr 2, z5py, after changed imports": [
         Case("zarr 2", "digest(zarr2.open('c.n5', 'r').em.s0[:])", digest(given())),
-        Case(
-            "z5py",
-            "with z5py.File('c.n5', 'r') as file:\n"
-            "    dataset = file['em/s0']\n"
-            "digest(dataset.read_subarray((0, 0, 0), dataset.shape))",
-            digest(given()),
-        ),
+        Case("z5py", OF_Z5PY, digest(given())),
     ],
-    "Pickles arrays": [
-        Case(
-            "",
-            "array = opened('c.n5', 'em/s0')\ndigest(elements(pickle.loads(pickle.dumps(array))))",
-            digest(given()),
-        )
-    ],
+    "Pickles arrays": [Case("", PICKLED, digest(given()))],
 }
 FEATURES = tuple(Feature(title, tuple(cases)) for title, cases in ROWS.items())
