@@ -125,10 +125,7 @@ def with_table(page: str, results: Results) -> str:
 
 def versions() -> str:
     """Return the other libraries with their versions."""
-    return ", ".join(
-        library.packages[0].replace("==", " ")
-        if library.packages
-        else f"{library.name} {version(library.distribution)}"
-        for library in LIBRARIES
-        if library.name != "n5zarr"
-    )
+    _, *others = LIBRARIES
+    own = {each.name: f"{each.name} {version(each.distribution)}" for each in others}
+    pinned = {each.name: each.packages[0].replace("==", " ") for each in others if each.packages}
+    return ", ".join((own | pinned).values())
