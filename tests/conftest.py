@@ -80,19 +80,12 @@ if sys.flags.dev_mode:
 ALL = os.environ.get("N5ZARR_ALL", "") not in ("", "0")
 REQUIRED = os.environ.get("N5ZARR_REQUIRE_PEERS", "") not in ("", "0")
 
-settings.register_profile(
-    "default", max_examples=12, deadline=None, derandomize=True, database=None
-)
-settings.register_profile(
-    "thorough", max_examples=50, deadline=None, derandomize=True, database=None
-)
-settings.register_profile(
-    "nightly",
-    max_examples=2000,
-    deadline=None,
-    database=None,
-    suppress_health_check=[HealthCheck.too_slow],
-)
+settings.register_profile("any", deadline=None, derandomize=True, database=None)
+settings.load_profile("any")  # from which the others inherit
+settings.register_profile("default", max_examples=12)
+settings.register_profile("thorough", max_examples=50)
+slow = [HealthCheck.too_slow]
+settings.register_profile("nightly", max_examples=2000, suppress_health_check=slow)
 settings.load_profile(os.environ.get("N5ZARR_HYPOTHESIS", "thorough" if ALL else "default"))
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:

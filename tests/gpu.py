@@ -112,7 +112,6 @@ def print_moved(path: Path) -> None:
 
 
 def print_seconds(path: Path) -> None:
-    """Print how long each way takes on a GPU."""
     values = made(path, (420, 500, 580), (128, 128, 128))
     cupy = import_module("cupy")
     with zarr.config.enable_gpu():

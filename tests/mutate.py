@@ -72,7 +72,6 @@ class Fault:
 
 
 def faults_in(path: Path, text: bytes) -> list[Fault]:
-    """Return the faults that can be planted in a module."""
     starts = [0]
     for row in text.splitlines(keepends=True):
         starts.append(starts[-1] + len(row))
@@ -206,7 +205,6 @@ def ending_with(fault: Fault | None, folder: Path, tests: list[str], seconds: fl
 
 
 def main(given: list[str]) -> None:
-    """Plant faults, and print what became of each."""
     parser = argparse.ArgumentParser(prog="python -m tests.mutate", description=__doc__)
     parser.add_argument("--package", required=True, help="a package of n5zarr, or a module in one")
     parser.add_argument("--seed", type=int, default=0, help="chooses the faults")

@@ -32,7 +32,6 @@ _ADDRESS = re.compile(r" at 0x[0-9a-f]+")
 
 
 def read(path: Path) -> Any:
-    """Read a notebook."""
     return nbformat.read(path, as_version=4)
 
 

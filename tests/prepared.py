@@ -87,7 +87,6 @@ def packages() -> dict[str, str]:
 
 
 def made() -> dict[str, Any]:
-    """Return what the file has to hold."""
     known = dict(commands(get_command(app)))
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("COLUMNS", str(COLUMNS))

@@ -66,12 +66,9 @@ class Programs:
             self._server.__exit__(None, None, None)  # closes its input, with which it ends
 
     def run(
-        self,
-        code: str,
-        *arguments: str,
-        folder: Path | None = None,
+        self, code: str, *arguments: str, folder: Path | None = None,
         environment: dict[str, str] | None = None,
-    ) -> subprocess.CompletedProcess[str]:
+    ) -> subprocess.CompletedProcess[str]:  # fmt: skip
         """Run a program for at most two minutes; return its exit status and its output.
 
         Parameters
@@ -90,24 +87,16 @@ class Programs:
         if self._server is None:
             command = [*self._command, f"{self._first}\n{code}", *arguments]
             return subprocess.run(
-                command,
-                cwd=folder,
-                env=environment,
-                capture_output=True,
-                text=True,
-                timeout=120,
+                command, cwd=folder, env=environment, capture_output=True, text=True, timeout=120,
                 check=False,
-            )
+            )  # fmt: skip
         assert self._server.stdin is not None
         assert self._server.stdout is not None
         with tempfile.NamedTemporaryFile("r") as output, tempfile.NamedTemporaryFile("r") as errors:
             job = {
-                "code": code,
-                "arguments": arguments,
-                "folder": str(folder),
-                "environment": environment,
-                "outputs": [output.name, errors.name],
-            }
+                "code": code, "arguments": arguments, "folder": str(folder),
+                "environment": environment, "outputs": [output.name, errors.name],
+            }  # fmt: skip
             print(json.dumps(job), file=self._server.stdin, flush=True)
             status = self._server.stdout.readline()
             assert status, "the server of programs has ended"

@@ -52,7 +52,6 @@ def members(cls: type) -> Iterator[str]:
 
 
 def names_of(module: str) -> list[str]:
-    """List the public names of a module."""
     return sorted(getattr(importlib.import_module(module), "__all__", ()))
 
 

@@ -83,7 +83,6 @@ def text_of(counts: Mapping[str, float]) -> str:
 
 
 def run_tests(files: Iterable[Path], *, is_long: bool) -> dict[str, str]:
-    """Run tests; return their rows."""
     with tempfile.TemporaryDirectory() as folder:
         report = Path(folder) / "report.xml"
         options = ["-q", "-n", "0", "-o", "junit_family=xunit1", f"--junitxml={report}"]

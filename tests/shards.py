@@ -38,16 +38,10 @@ _DOCUMENTS = {"zlib": {"type": "gzip", "useZlib": True}}
 
 
 def write_shards(
-    dataset: Path,
-    values: np.ndarray[Any, Any],
-    chunk: tuple[int, ...],
-    shard: tuple[int, ...],
-    *,
-    compression: str = "raw",
-    document: str | None = None,
-    missing: Container[tuple[int, ...]] = (),
+    dataset: Path, values: np.ndarray[Any, Any], chunk: tuple[int, ...], shard: tuple[int, ...], *,
+    compression: str = "raw", document: str | None = None, missing: Container[tuple[int, ...]] = (),
     **options: Any,
-) -> None:
+) -> None:  # fmt: skip
     """Write a dataset of shards below a directory.
 
     Parameters
@@ -84,11 +78,9 @@ def write_shards(
         chunks: list[bytes | None] = []
         for inner in product(*map(range, per_shard[::-1])):  # the last is x, the fastest
             at = tuple(p * g + i for p, g, i in zip(place, per_shard, inner[::-1], strict=True))
-            is_inside = all(a < n for a, n in zip(at, grid, strict=True))
-            if not is_inside or at in missing:
-                chunks.append(None)
-            else:
-                chunks.append(_chunk(values, chunk, at, COMPRESS[compression], bare=bare))
+            is_there = all(a < n for a, n in zip(at, grid, strict=True)) and at not in missing
+            made = (values, chunk, at, COMPRESS[compression])
+            chunks.append(_chunk(*made, bare=bare) if is_there else None)
         if any(chunks):
             file = dataset.joinpath(*map(str, place))
             file.parent.mkdir(parents=True, exist_ok=True)
@@ -96,13 +88,9 @@ def write_shards(
 
 
 def _chunk(
-    values: np.ndarray[Any, Any],
-    size: tuple[int, ...],
-    at: tuple[int, ...],
-    compress: Callable[[bytes], bytes],
-    *,
-    bare: bool,
-) -> bytes:
+    values: np.ndarray[Any, Any], size: tuple[int, ...], at: tuple[int, ...],
+    compress: Callable[[bytes], bytes], *, bare: bool,
+) -> bytes:  # fmt: skip
     box = tuple(slice(a * s, (a + 1) * s) for a, s in zip(at[::-1], size[::-1], strict=True))
     part = values[box]
     if bare:  # always full-size
@@ -114,13 +102,9 @@ def _chunk(
 
 
 def join(
-    chunks: list[bytes | None],
-    *,
-    location: str = "end",
-    checksum: bool = True,
-    order: str = ">",
+    chunks: list[bytes | None], *, location: str = "end", checksum: bool = True, order: str = ">",
     header: tuple[int, ...] | None = None,
-) -> bytes:
+) -> bytes:  # fmt: skip
     """Join chunks and their index; ``header`` has the number of chunks along each axis.
 
     Java, ``N5BlockCodecs.java``: the header is written before what the codecs of the entries give,
@@ -128,9 +112,7 @@ def join(
     """
     start = b"" if header is None else struct.pack(f">HH{len(header) + 1}I", 0, len(header) + 1, 2,
                                                    *header)  # fmt: skip
-    at = 0
-    if location == "start":
-        at = len(start) + 16 * len(chunks) + 4 * checksum
+    at = len(start) + 16 * len(chunks) + 4 * checksum if location == "start" else 0
     index = start
     for each in chunks:
         if each is None:
@@ -144,9 +126,7 @@ def join(
     return blocks + index if location == "end" else index + blocks
 
 
-RECIPE = re.compile(
-    r"### Read shards of Java N5 4\n.*?^```python\n(.*?)^```", re.DOTALL | re.MULTILINE
-)
+RECIPE = re.compile(r"(?ms)### Read shards of Java N5 4\n.*?^```python\n(.*?)^```")
 COOKBOOK = Path(__file__).parents[1] / "docs/cookbook.md"
 
 

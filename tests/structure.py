@@ -22,7 +22,7 @@ import tokenize
 from collections import Counter
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -36,36 +36,11 @@ MAP_BEGINS, MAP_ENDS = "<!-- map -->", "<!-- end of the map -->"  # in CONTRIBUT
 
 # An entry may import the entries before it, and no other.
 LAYERS = (
-    "errors",
-    "rooms",
-    "cores",
-    "_zarr",
-    "format",
-    "codecs",
-    "conventions",
-    "zarr_view",
-    "storage",
-    "container",
-    "store",
-    "shown",
-    "metadata",
-    "arrays",
-    "fast",
-    "servers",
-    "xarray",
-    "images",
-    "viewing",
-    "tools",
-    "paintera",
-    "other_sources",
-    "ome_zarr",
-    "bigdataviewer",
-    "compat",
-    "hdmf",
-    "__init__",
-    "cli",
-    "__main__",
-)
+    "errors", "rooms", "cores", "_zarr", "format", "codecs", "conventions", "zarr_view", "storage",
+    "container", "store", "shown", "metadata", "arrays", "fast", "servers", "xarray", "images",
+    "viewing", "tools", "paintera", "other_sources", "ome_zarr", "bigdataviewer", "compat", "hdmf",
+    "__init__", "cli", "__main__",
+)  # fmt: skip
 
 type Ranks = dict[str, int]
 type Graph = dict[str, set[str]]
@@ -105,17 +80,14 @@ class Module:
 
     @cached_property
     def text(self) -> str:
-        """Return the source."""
         return self.path.read_text(encoding="utf-8")
 
     @cached_property
     def tree(self) -> ast.Module:
-        """Return the parsed source."""
         return ast.parse(self.text)
 
     @cached_property
     def names(self) -> frozenset[str]:
-        """Return the names in all import statements."""
         return frozenset(imported_names(self.tree))
 
     @cached_property
@@ -132,7 +104,6 @@ class Module:
 
     @property
     def n_lines(self) -> int:
-        """Count all lines, empty ones and comments too."""
         return len(self.text.splitlines())
 
     @property
@@ -151,7 +122,6 @@ class Module:
 
     @property
     def summary(self) -> str:
-        """Return the first line of the docstring."""
         return (ast.get_docstring(self.tree) or "").partition("\n")[0]
 
     @property
@@ -170,6 +140,7 @@ def room(name: str) -> str:
     return parts[1] if len(parts) > 1 else "__init__"
 
 
+@cache
 def read_modules(folder: Path) -> dict[str, Module]:
     """Read all modules of the package in ``folder``, by dotted name."""
     package = folder / PACKAGE
@@ -217,7 +188,6 @@ def _imports_outside_functions(tree: ast.AST) -> Iterator[str]:
 
 
 def module_graph(modules: Mapping[str, Module]) -> Graph:
-    """Return, for each module, the modules that it imports."""
     return {
         name: {each.target for each in imports_of(module, modules)}
         for name, module in modules.items()
@@ -260,9 +230,8 @@ def longest_chain(graph: Graph) -> tuple[str, ...]:
 
     def chain(name: str, above: frozenset[str]) -> tuple[str, ...]:
         if name not in best:
-            below = [
-                chain(other, above | {name}) for other in sorted(graph[name]) if other not in above
-            ]
+            others = (other for other in sorted(graph[name]) if other not in above)
+            below = (chain(other, above | {name}) for other in others)
             best[name] = (name, *max(below, key=len, default=()))
         return best[name]
 
@@ -287,12 +256,11 @@ def read_ranks(folder: Path) -> Ranks:
         tree = ast.parse(path.read_text(encoding="utf-8") if path.exists() else "")
         for node in tree.body:
             if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "LAYERS":
-                layers = ast.literal_eval(node.value)
-                return {
-                    name: rank
-                    for rank, names in enumerate(layers)
-                    for name in ((names,) if isinstance(names, str) else names)
-                }
+                layers = enumerate(ast.literal_eval(node.value))
+                each = (
+                    (rank, [names] if isinstance(names, str) else names) for rank, names in layers
+                )
+                return {name: rank for rank, names in each for name in names}
     return {name: rank for rank, name in enumerate(LAYERS)}
 
 
@@ -316,7 +284,6 @@ def _functions(tree: ast.AST, prefix: str) -> Iterator[Function]:
 
 
 def class_size(module: Module, name: str) -> ClassSize | None:
-    """Measure a class of a module, if it is there."""
     for node in module.tree.body:
         if isinstance(node, ast.ClassDef) and node.name == name:
             kinds = ast.FunctionDef | ast.AsyncFunctionDef
@@ -328,14 +295,9 @@ def class_size(module: Module, name: str) -> ClassSize | None:
 
 
 def _fields(method: ast.AST) -> Iterator[str]:
-    for node in ast.walk(method):
-        if (
-            isinstance(node, ast.Attribute)
-            and isinstance(node.ctx, ast.Store)
-            and isinstance(node.value, ast.Name)
-            and node.value.id == "self"
-        ):
-            yield node.attr
+    nodes = (n for n in ast.walk(method) if isinstance(n, ast.Attribute))
+    stored = (n for n in nodes if isinstance(n.ctx, ast.Store))
+    return (n.attr for n in stored if ast.unparse(n.value) == "self")
 
 
 def count_any(module: Module) -> int:
@@ -352,11 +314,7 @@ def count_comments(module: Module, pattern: str) -> int:
 def top_level(folder: Path) -> list[str]:
     """Return the names at the top level of the package: modules and folders of modules."""
     entries = (folder / PACKAGE).iterdir()
-    return sorted(
-        path.stem
-        for path in entries
-        if path.suffix == ".py" or (path.is_dir() and (path / "__init__.py").exists())
-    )
+    return sorted(p.stem for p in entries if p.suffix == ".py" or (p / "__init__.py").exists())
 
 
 def map_of(modules: Mapping[str, Module]) -> str:
@@ -397,6 +355,7 @@ def _graph_rows(folder: Path, modules: Mapping[str, Module]) -> dict[str, str]:
     ranks = read_ranks(folder)
     climbs = upward(graph, ranks)
     chain = longest_chain(rooms)
+    imports = [each for module in modules.values() for each in imports_of(module, modules)]
     return {
         "modules": str(len(graph)),
         "names at the top level": f"{len(rooms)}: {', '.join(top_level(folder))}",
@@ -408,9 +367,7 @@ def _graph_rows(folder: Path, modules: Mapping[str, Module]) -> dict[str, str]:
         "cycles of modules": str(len(cycles(graph))),
         "cycles of top-level names": str(len(cycles(rooms))),
         "upward arrows": f"{len(climbs)} {climbs or ''}".strip(),
-        "imports in functions": str(
-            sum(each.in_function for m in modules.values() for each in imports_of(m, modules))
-        ),
+        "imports in functions": str(sum(each.in_function for each in imports)),
     }
 
 
@@ -420,20 +377,12 @@ def _size_rows(modules: Mapping[str, Module]) -> dict[str, str]:
     long = sorted(name for name, module in modules.items() if module.n_lines > MAX_MODULE)
     lengths = sorted(f.n_lines for module in modules.values() for f in functions(module))
     percentiles = statistics.quantiles(lengths, n=100)
-    counts = {
-        "Any": sum(map(count_any, modules.values())),
-        "noqa": sum(count_comments(module, r"#\s*noqa") for module in modules.values()),
-        "type: ignore": sum(
-            count_comments(module, r"#\s*type:\s*ignore") for module in modules.values()
-        ),
-    }
-    rows = {
-        f"{name} in 1000 lines": f"{1000 * count / n_lines:.1f} ({count})"
-        for name, count in counts.items()
-    }
+    counts = {"Any": sum(map(count_any, modules.values()))}
+    for name, pattern in {"noqa": r"#\s*noqa", "type: ignore": r"#\s*type:\s*ignore"}.items():
+        counts[name] = sum(count_comments(module, pattern) for module in modules.values())
     return {
         "lines of Python": str(n_lines),
-        **rows,
+        **{f"{k} in 1000 lines": f"{1000 * n / n_lines:.1f} ({n})" for k, n in counts.items()},
         "largest module": f"{largest.n_lines} {largest.name}",
         f"modules above {MAX_MODULE} lines": f"{len(long)}: {', '.join(long)}",
         "functions": str(len(lengths)),
@@ -475,12 +424,9 @@ def changes(folder: Path, before: Path) -> dict[str, str]:
     """Return the statements and modules of each package in one folder, and in one before."""
     modules, old = read_modules(folder), read_modules(before)
     counts, old_counts = statements(modules), statements(old)
-    rows = {
-        f"statements, {name}": f"{old_counts[name]:6} -> {counts[name]:6}  "
-        f"{counts[name] - old_counts[name]:+}"
-        for name in sorted(old_counts | counts)
-    }
-    return rows | {"modules": f"{len(old):6} -> {len(modules):6}  {len(modules) - len(old):+}"}
+    pairs = {f"statements, {n}": (old_counts[n], counts[n]) for n in sorted(old_counts | counts)}
+    pairs["modules"] = len(old), len(modules)
+    return {name: f"{a:6} -> {b:6}  {b - a:+}" for name, (a, b) in pairs.items()}
 
 
 @contextmanager
@@ -497,15 +443,12 @@ def _tree(given: str) -> Iterator[Path]:
 
 
 def main(arguments: list[str]) -> None:
-    """Print the table, or the map."""
     parser = argparse.ArgumentParser(prog="python -m tests.structure", description=__doc__)
     parser.add_argument("tree", nargs="?", default=str(REPOSITORY), help="a folder or a revision")
     parser.add_argument("--since", help="print what changed since this folder or revision")
     parser.add_argument("--map", action="store_true", help="print the map of all modules instead")
     parser.add_argument("--walks", action="store_true", help="count what calls enter: tests.walks")
-    parser.add_argument(
-        "--write-map", action="store_true", help="put its packages into CONTRIBUTING.md"
-    )
+    parser.add_argument("--write-map", action="store_true", help="put it into CONTRIBUTING.md")
     options = parser.parse_args(arguments)
     if options.write_map:
         write_map(REPOSITORY)

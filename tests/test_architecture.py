@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import ast
 import re
-import subprocess
-import sys
 from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.outputs import python
 from tests.structure import (
     LAYERS,
     MAX_MODULE,
@@ -33,6 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 MODULES = read_modules(REPOSITORY)
+IMPORTS = [(module, each) for module in MODULES.values() for each in imports_of(module, MODULES)]
 RANK = {name: rank for rank, name in enumerate(LAYERS)}
 # What is no subject of its own: the package's names, its command, the private names of zarr.
 BESIDES = {"__init__", "__main__", "_zarr"}
@@ -96,15 +96,9 @@ def test_a_module_imports_only_from_its_own_layer_or_below() -> None:
 
 
 def test_every_import_of_the_package_names_a_module_of_it() -> None:
-    unknown = {
-        (module.name, name)
-        for module in MODULES.values()
-        for name in module.names
-        if name.split(".")[0] in (PACKAGE, "")
-        and name not in MODULES
-        and name.rpartition(".")[0] not in MODULES
-    }
-    assert not unknown
+    names = {(module.name, name) for module in MODULES.values() for name in module.names}
+    own = {(by, name) for by, name in names if name.split(".")[0] in (PACKAGE, "")}
+    assert not {each for each in own if not {each[1], each[1].rpartition(".")[0]} & MODULES.keys()}
 
 
 def test_no_modules_import_each_other_in_a_circle() -> None:
@@ -129,23 +123,13 @@ def test_own_modules_are_imported_at_run_time_but_where_little_may_load() -> Non
 
 
 def test_imports_inside_functions_are_listed_with_a_reason() -> None:
-    late = {
-        (name, each.target)
-        for name, module in MODULES.items()
-        for each in imports_of(module, MODULES)
-        if each.in_function
-    }
+    late = {(module.name, each.target) for module, each in IMPORTS if each.in_function}
     assert late == LATE_IMPORTS.keys()
     assert all(LATE_IMPORTS.values())
 
 
 def test_storage_does_not_know_containers() -> None:
-    targets = {
-        room(each.target)
-        for module in MODULES.values()
-        if module.room == "storage"
-        for each in imports_of(module, MODULES)
-    }
+    targets = {room(each.target) for module, each in IMPORTS if module.room == "storage"}
     assert targets <= {"storage", "codecs", "format", "errors", "rooms", "_zarr"}
 
 
@@ -197,12 +181,8 @@ def asks_for_local_store(module: Module) -> bool:
 
 
 def test_only_storage_asks_whether_a_store_is_local() -> None:
-    asking = {
-        name
-        for name, module in MODULES.items()
-        if module.room != "storage" and asks_for_local_store(module)
-    }
-    assert asking == ASKS_FOR_LOCAL_STORE
+    others = (module for module in MODULES.values() if module.room != "storage")
+    assert {each.name for each in others if asks_for_local_store(each)} == ASKS_FOR_LOCAL_STORE
 
 
 # -------------------------------------------------------------------------------------- sizes
@@ -309,15 +289,7 @@ assert isinstance(parse_key("a/zarr.json", 3), MetadataKey)
 
 def run_without(packages: set[str], code: str) -> str:
     """Run code in a process without some packages; return its output."""
-    done = subprocess.run(
-        [sys.executable, "-c", f"REFUSED = {packages!r}\n{REFUSE}\n{code}"],
-        capture_output=True,
-        text=True,
-        check=False,
-        cwd=REPOSITORY,
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout
+    return python("-c", f"REFUSED = {packages!r}\n{REFUSE}\n{code}", cwd=REPOSITORY)
 
 
 def test_a_process_without_zarr_cannot_import_it() -> None:

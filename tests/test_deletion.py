@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import shutil
-import subprocess
-import sys
 from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.outputs import python
 from tests.structure import REPOSITORY
 from tests.test_rooms import BUDGETS, MODULES, WITHOUT_REPOSITORY
 
@@ -217,10 +215,6 @@ def test_the_rest_does_its_main_job(name: str, tmp_path: Path) -> None:
         for each, module in MODULES.items()
         if module.room not in {*BUDGETS, "cli", "__main__"} and not f"{each}.".startswith(gone)
     ]
-    done = subprocess.run(
-        [sys.executable, "-c", f"OTHERS = {others}\n{JOB}", *lacking],
-        cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(tmp_path)},
-        capture_output=True, text=True, check=False,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    assert {*done.stdout.split()} == STEPS - lacking
+    job = ("-c", f"OTHERS = {others}\n{JOB}", *lacking)
+    done = python(*job, cwd=tmp_path, env={"PYTHONPATH": str(tmp_path)})
+    assert {*done.split()} == STEPS - lacking

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import subprocess
-import sys
 from importlib.metadata import entry_points
 
 import numcodecs
@@ -12,6 +10,7 @@ import pytest
 import zarr.registry
 
 import n5zarr
+from tests.outputs import python
 from tests.public_api import MODULES, SNAPSHOT, listed, names_of
 
 
@@ -52,8 +51,7 @@ def test_importing_n5zarr_loads_no_optional_package() -> None:
         "'bioio_base', 'napari', 'npe2', 'pint') "
         "if m in sys.modules])"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "[]"
+    assert python("-c", code) == "[]\n"
 
 
 def test_functions_that_need_xarray_name_the_extra() -> None:
@@ -63,5 +61,4 @@ def test_functions_that_need_xarray_name_the_extra() -> None:
         "try:\n    n5zarr.to_n5\n"
         "except ImportError as err:\n    print(err)"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert "pip install 'n5zarr[xarray]'" in done.stdout
+    assert "pip install 'n5zarr[xarray]'" in python("-c", code)

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import shutil
-import subprocess
-import sys
 from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
 
+from tests.outputs import python
 from tests.structure import REPOSITORY
 
 if TYPE_CHECKING:
@@ -20,24 +18,12 @@ PAGE = REPOSITORY / "docs/design/recipes.md"
 
 
 class Recipe(NamedTuple):
-    """A chapter of the page, followed.
+    """A chapter of the page, followed."""
 
-    Parameters
-    ----------
-    chapter : str
-        Its heading.
-    new : mapping
-        New modules, and their text.
-    changes : mapping
-        Modules, each with texts and what replaces them.
-    job : str
-        A program for the copy, in an empty folder.
-    """
-
-    chapter: str
-    new: Mapping[str, str]
-    changes: Mapping[str, Mapping[str, str]]
-    job: str
+    chapter: str  # its heading
+    new: Mapping[str, str]  # modules, and their text
+    changes: Mapping[str, Mapping[str, str]]  # modules, each with texts and what replaces them
+    job: str  # a program for the copy, in an empty folder
 
 
 COMPRESSION = Recipe(
@@ -70,7 +56,7 @@ class FlipCodec(Codec[Flip]):
 
     def numcodec(self, compression):
         return None
-''',
+'''
     },
     {
         "format/compression.py": {
@@ -128,13 +114,13 @@ def read(node):
 
 
 LENS = Convention(name="lens", read=read, per_axis=("lens",), placing_keys=("lens",))
-''',
+'''
     },
     {
         "conventions/find.py": {
             "    imagej,\n": "    imagej,\n    lens,\n",
             "    imagej.IMAGEJ,": "    lens.LENS,\n    imagej.IMAGEJ,",
-        },
+        }
     },
     """
 array = n5zarr.create_array("a.n5", path="a", data=data, chunks=(3, 5, 7))
@@ -230,7 +216,7 @@ def count(container: str, deep: bool = False) -> None:
 
     members = n5zarr.open_group(container).members(None if deep else 0)
     print(sum(hasattr(node, "shape") for _, node in members))
-''',
+'''
     },
     {
         "cli/app.py": {'"tree": "tree.tree",': '"tree": "tree.tree",\n"count": "count.count",'},
@@ -271,7 +257,7 @@ BACKEND = Recipe(
     if scheme == "zip" and not""",
             "_PACKAGES = {": "SHELVES: dict[str, Store] = {}\n_PACKAGES = {",
             "import ObjectStore, ZipStore": "import MemoryStore, ObjectStore, ZipStore",
-        },
+        }
     },
     """
 from zarr.storage import LocalStore, WrapperStore
@@ -313,15 +299,8 @@ def test_a_recipe_works(recipe: Recipe, tmp_path: Path) -> None:
         (copy / name).write_text(text)
     program = tmp_path / "program.py"
     program.write_text(f"{START}assert n5zarr.__file__.startswith({str(copy)!r})\n{recipe.job}")
-    ran = subprocess.run(
-        [sys.executable, program],
-        cwd=tmp_path,
-        env=os.environ | {"PYTHONPATH": str(copy.parent), "REPOSITORY": str(REPOSITORY)},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert ran.returncode == 0, ran.stderr
+    places = {"PYTHONPATH": str(copy.parent), "REPOSITORY": str(REPOSITORY)}
+    python(program, cwd=tmp_path, env=places)
 
 
 def test_each_chapter_of_the_page_is_tried() -> None:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import ast
 import re
-import subprocess
-import sys
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
@@ -14,6 +12,7 @@ from xarray.backends.zarr import ZarrArrayWrapper
 import n5zarr
 from n5zarr import _zarr
 from n5zarr.xarray.lazy_arrays import LazyArray
+from tests.outputs import python
 from tests.structure import REPOSITORY, Module, read_modules
 
 if TYPE_CHECKING:
@@ -24,20 +23,12 @@ MODULES = read_modules(REPOSITORY)
 LIBRARIES = r"(zarr|xarray|hdmf|hdmf_zarr)\."
 PRIVATE = re.compile(rf"{LIBRARIES}((\w+\.)*_(?!_)|core\.)|(xarray\.core|zarr\.core)\b")
 OTHERS = {  # private names of Python, of other libraries, and of n5zarr's own objects
-    "_getframe": "sys",
-    "_current_frames": "sys",
-    "_is_gil_enabled": "sys",
-    "_initializing": "importlib",
-    "_call": "s3fs",
-    "_call_s3": "s3fs",
-    "_iterdir": "fsspec",
-    "_join": "fsspec",
-    "_lsdir": "fsspec",
-    "_pid": "fsspec",
-    "_forget": "n5zarr",
-    "_place": "n5zarr",
-    "_set_up": "n5zarr",
-}
+    "_getframe", "_current_frames", "_is_gil_enabled",  # sys
+    "_initializing",  # importlib
+    "_call", "_call_s3",  # s3fs
+    "_iterdir", "_join", "_lsdir", "_pid",  # fsspec
+    "_forget", "_place", "_set_up",  # n5zarr
+}  # fmt: skip
 
 
 def entries() -> list[str]:
@@ -105,8 +96,8 @@ def _by_name(function: str, of: str, name: str, room: str) -> list[str]:
 
 def test_the_list_has_what_the_code_takes() -> None:
     found = {name for module in MODULES.values() for name in (*imported(module), *taken(module))}
-    assert found >= OTHERS.keys()
-    assert found - OTHERS.keys() <= listed()
+    assert found >= OTHERS
+    assert found - OTHERS <= listed()
     first = [name for entry in entries() for name in literals(entry)[:1]]
     private = {name.split(".")[-1] for name in first if PRIVATE.match(name) or "._" in name}
     assert private - found <= {"_array"}  # a member of a class that n5zarr derives from
@@ -161,6 +152,4 @@ with xr.open_dataset(sys.argv[1], engine="n5", group="a") as found:
 def test_the_engine_finds_the_classes_that_xarray_has_moved(tmp_path: Path) -> None:
     values = np.arange(35, dtype="u2").reshape(5, 7)
     n5zarr.create_array(tmp_path / "c.n5", path="a", data=values, chunks=(2, 3))
-    command = [sys.executable, "-c", MOVED, str(tmp_path / "c.n5")]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.stdout.split("\n")[0] == "[11, 18] False", done.stderr
+    assert python("-c", MOVED, tmp_path / "c.n5").split("\n")[0] == "[11, 18] False"

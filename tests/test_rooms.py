@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import subprocess
-import sys
 from importlib import import_module
 from typing import TYPE_CHECKING
 
@@ -14,6 +12,7 @@ import pytest
 import n5zarr
 from n5zarr.errors import N5UnsupportedError
 from n5zarr.rooms import ADDED, Door
+from tests.outputs import python
 from tests.structure import LAYERS, REPOSITORY, imports_of, read_modules, room
 
 if TYPE_CHECKING:
@@ -136,12 +135,8 @@ def test_all_else_works_without_a_room(name: str, tmp_path: Path) -> None:
     code = f"import importlib, n5zarr\nfor name in {others}:\n    importlib.import_module(name)\n"
     code += f"assert n5zarr.__file__.startswith({str(tmp_path)!r}), n5zarr.__file__\n"
     code += f"assert importlib.util.find_spec('n5zarr.{name}') is None"
-    environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
-    subprocess.run([sys.executable, "-c", code], cwd=tmp_path, env=environment, check=True)
+    environment = {"PYTHONPATH": str(tmp_path)}
+    python("-c", code, cwd=tmp_path, env=environment)
     tests = [f"tests/{file}" for file in NEAREST[name]]
     options = ["-q", "-n", "0", "-p", "no:cacheprovider", "-k", NEEDLESS.get(name, "")]
-    run = subprocess.run(
-        [sys.executable, "-m", "pytest", *options, *tests],
-        cwd=tmp_path, env=environment, capture_output=True, text=True, check=False,
-    )  # fmt: skip
-    assert run.returncode == 0, run.stdout[-5000:]
+    python("-m", "pytest", *options, *tests, cwd=tmp_path, env=environment)

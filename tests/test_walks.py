@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 import threading
 from functools import partial
 
@@ -12,6 +10,7 @@ from n5zarr.fast.default import make_default
 from n5zarr.storage.files import patiently
 from n5zarr.storage.requests import drive
 from n5zarr.store.info import read_version
+from tests.outputs import python
 from tests.structure import REPOSITORY
 from tests.walks import CEILINGS, walk
 
@@ -21,10 +20,7 @@ HIGHER = partial(rows_of, 0, (3,))
 
 def test_no_call_is_above_its_ceilings() -> None:
     """In a process of its own: what other tests have remembered does not matter."""
-    command = [sys.executable, "-m", "tests.walks"]
-    done = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert done.stdout.count(" modules ") == len(CEILINGS)
+    assert python("-m", "tests.walks", cwd=REPOSITORY).count(" modules ") == len(CEILINGS)
 
 
 def test_a_climb_is_noticed() -> None:

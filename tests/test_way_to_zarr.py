@@ -12,21 +12,13 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 import numcodecs
 import numpy as np
 import pytest
-import tensorstore
 import zarr
 from zarr.buffer import cpu
 from zarr.codecs import numcodecs as filters_v3
 from zarr.core import array as of_arrays  # noqa: TID251 - results are compared with these
 from zarr.core import chunk_utils, codec_pipeline, sync  # noqa: TID251
 from zarr.errors import ZarrUserWarning
-from zarr.storage import (
-    FsspecStore,
-    LocalStore,
-    LoggingStore,
-    MemoryStore,
-    WrapperStore,
-    ZipStore,
-)
+from zarr.storage import FsspecStore, LocalStore, LoggingStore, MemoryStore, WrapperStore, ZipStore
 
 import n5zarr
 from n5zarr import N5Store, _zarr, cores
@@ -35,6 +27,8 @@ from n5zarr.errors import N5UnrepresentableError
 from n5zarr.fast.chunk_updates import merged
 from n5zarr.storage.opening import open_storage
 from n5zarr.storage.place import Place
+from tests.contract.stored import by_tensorstore
+from tests.outputs import python
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -84,25 +78,16 @@ def test_any_configuration_of_zarr(tmp_path: Path, case: str) -> None:
     name = "n5zarr.arrays.pipeline.N5CodecPipeline"
     given = {"ZARR_CODEC_PIPELINE__PATH": name} if case == "ours is configured" else {}
     before = WITH_TYPED_CONFIG if case == "the configuration has types" else ""
-    done = subprocess.run(
-        [sys.executable, "-c", before + ROUND_TRIP, str(tmp_path / "c.n5")],
-        env={**os.environ, **given},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    command = [sys.executable, "-c", before + ROUND_TRIP, str(tmp_path / "c.n5")]
+    environment = {**os.environ, **given}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.split() == [name]
     values = np.arange(5 * 7 * 11, dtype="u2").reshape(5, 7, 11)
-    np.testing.assert_array_equal(stored(tmp_path / "c.n5/b"), values)
+    np.testing.assert_array_equal(by_tensorstore(tmp_path / "c.n5/b"), values)
     values[1:3, 2:5] += 1
-    np.testing.assert_array_equal(stored(tmp_path / "c.n5/a/plain"), values)
+    np.testing.assert_array_equal(by_tensorstore(tmp_path / "c.n5/a/plain"), values)
     assert (tmp_path / "out.zarr/zarr.json").exists()
-
-
-def stored(path: Path) -> np.ndarray:
-    spec = {"driver": "n5", "kvstore": {"driver": "file", "path": str(path)}}
-    return np.asarray(tensorstore.open(spec, open=True).result().read().result()).transpose()
 
 
 # ------------------------------------------------------------------------------------- one chunk
@@ -128,24 +113,21 @@ def document(*codecs: dict[str, Any]) -> dict[str, Any]:
 
 
 def sharded(*codecs: dict[str, Any]) -> dict[str, Any]:
-    index = [{"name": "bytes", "configuration": {"endian": "little"}}]
-    members = {"chunk_shape": [5, 7], "codecs": codecs, "index_codecs": index}
-    return {"name": "sharding_indexed", "configuration": members}
+    index = [codec("bytes", endian="little")]
+    return codec("sharding_indexed", chunk_shape=[5, 7], codecs=codecs, index_codecs=index)
 
 
-BIG: dict[str, Any] = {"name": "bytes", "configuration": {"endian": "big"}}
-LITTLE: dict[str, Any] = {"name": "bytes", "configuration": {"endian": "little"}}
-DELTA: dict[str, Any] = {"name": "numcodecs.delta", "configuration": {"dtype": "<u2"}}
-DELTA_BIG: dict[str, Any] = {"name": "numcodecs.delta", "configuration": {"dtype": ">u2"}}
-TRANSPOSE: dict[str, Any] = {"name": "transpose", "configuration": {"order": [1, 0]}}
-ZLIB: dict[str, Any] = {"name": "numcodecs.zlib", "configuration": {"level": 2}}
-BLOSC: dict[str, Any] = {
-    "name": "blosc", "configuration":
-    {"cname": "lz4", "clevel": 5, "shuffle": "shuffle", "typesize": 2, "blocksize": 0},
-}  # fmt: skip
+def codec(name: str, **configuration: Any) -> dict[str, Any]:
+    return {"name": name, "configuration": configuration}
+
+
+BIG, LITTLE = codec("bytes", endian="big"), codec("bytes", endian="little")
+DELTA, DELTA_BIG = (codec("numcodecs.delta", dtype=f"{order}u2") for order in "<>")
+TRANSPOSE, ZLIB = codec("transpose", order=[1, 0]), codec("numcodecs.zlib", level=2)
+BLOSC = codec("blosc", cname="lz4", clevel=5, shuffle="shuffle", typesize=2, blocksize=0)
 CHAINS: dict[str, list[dict[str, Any]]] = {
-    "gzip": [TRANSPOSE, BIG, {"name": "gzip", "configuration": {"level": 5}}],
-    "zstd": [TRANSPOSE, BIG, {"name": "zstd", "configuration": {"level": 1, "checksum": False}}],
+    "gzip": [TRANSPOSE, BIG, codec("gzip", level=5)],
+    "zstd": [TRANSPOSE, BIG, codec("zstd", level=1, checksum=False)],
     "blosc": [TRANSPOSE, BIG, BLOSC],
     "a compressor of numcodecs has no byte order": [BIG, ZLIB],
     "in shards": [sharded(BIG, ZLIB)],
@@ -154,9 +136,9 @@ CHAINS: dict[str, list[dict[str, Any]]] = {
 }
 
 
+@pytest.mark.usefixtures("zarrs")
 @pytest.mark.parametrize("chain", CHAINS)
-def test_chunks_are_those_of_an_array_of_zarr(zarrs: str, chain: str) -> None:
-    del zarrs
+def test_chunks_are_those_of_an_array_of_zarr(chain: str) -> None:
     made = document(*CHAINS[chain])
     codecs = _zarr.ChunkCodecs(made)
     for values in (np.arange(35, dtype="u2").reshape(5, 7) * 300, np.zeros((5, 7), "u2")):
@@ -175,15 +157,15 @@ def test_chunks_are_those_of_an_array_of_zarr(zarrs: str, chain: str) -> None:
 
 
 @pytest.mark.parametrize("codecs", [[DELTA_BIG, BIG], [sharded(DELTA_BIG, BIG)]])
-def test_filters_that_zarr_misreads_are_refused(zarrs: str, codecs: list[dict[str, Any]]) -> None:
-    del zarrs
+@pytest.mark.usefixtures("zarrs")
+def test_filters_that_zarr_misreads_are_refused(codecs: list[dict[str, Any]]) -> None:
     with pytest.raises(N5UnrepresentableError, match="filters: expected to decode"):
         _zarr.ChunkCodecs(document(*codecs))
 
 
 @pytest.mark.parametrize("zarr_format", [2, 3])
-def test_filters_and_text(zarrs: str, zarr_format: Literal[2, 3], tmp_path: Path) -> None:
-    del zarrs
+@pytest.mark.usefixtures("zarrs")
+def test_filters_and_text(zarr_format: Literal[2, 3], tmp_path: Path) -> None:
     store = N5Store(tmp_path / "c.n5", zarr_format=zarr_format)
     of: Any = filters_v3 if zarr_format == 3 else numcodecs
     numbers = np.arange(7 * 11, dtype="i4").reshape(7, 11) * 3
@@ -287,17 +269,13 @@ def test_parts_of_chunks_are_replaced_as_zarr_does(
     )  # fmt: skip
     spec = _zarr.chunk_spec(array.async_array, array.chunks)
     old = None if stored is None else cpu.NDBuffer(np.full((3, 5), stored, "u2"))
-    expected = chunk_utils.merge_and_encode_chunk(
-        None if old is None else cpu.Buffer.from_bytes(b"any"),
-        cpu.NDBuffer(value),
-        chunk_spec=spec,
-        chunk_selection=selection,
-        out_selection=out,
-        is_complete=is_complete,
-        drop_axes=drop_axes,
-        decode=lambda _, __: old,  # type: ignore[arg-type, return-value]
+    merge: Any = chunk_utils.merge_and_encode_chunk
+    expected = merge(
+        None if old is None else cpu.Buffer.from_bytes(b"any"), cpu.NDBuffer(value),
+        chunk_spec=spec, chunk_selection=selection, out_selection=out, is_complete=is_complete,
+        drop_axes=drop_axes, decode=lambda _, __: old,
         encode=lambda chunk, _: cpu.Buffer.from_bytes(chunk.as_numpy_array().tobytes()),
-    )
+    )  # fmt: skip
     item = (None, spec, selection, out, is_complete)
     found = merged(item, cpu.NDBuffer(value), drop_axes, old)
     assert (found is None) == (expected is None)
@@ -330,11 +308,7 @@ def test_the_number_of_workers_is_that_of_zarr() -> None:
             {"cpu/job/cpu.cfs_quota_us": "400000", "cpu/job/cpu.cfs_period_us": "100000"},
             4,
         ),
-        (
-            "1:cpu:/",
-            {"cpu/cpu.cfs_quota_us": "-1", "cpu/cpu.cfs_period_us": "100000"},
-            8,
-        ),
+        ("1:cpu:/", {"cpu/cpu.cfs_quota_us": "-1", "cpu/cpu.cfs_period_us": "100000"}, 8),
         ("0::/", {"cpu.max": "6400000 100000"}, 8),
     ],
 )
@@ -432,8 +406,7 @@ async def names():
 with zarr.config.set({"threading.max_workers": 2}):
     print(len(sync(names())))
 """
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.split() == ["2"]
+    assert python("-c", code) == "2\n"
 
 
 # ----------------------------------------------------------------------------------------- stores
@@ -448,8 +421,7 @@ zarr.storage.LocalStore = Other
 from n5zarr._zarr import LocalStore
 print(LocalStore is theirs)
 """
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout == "True\n"
+    assert python("-c", code) == "True\n"
 
 
 def test_a_wrapper_tells_whether_its_synchronous_methods_work() -> None:

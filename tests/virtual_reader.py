@@ -11,6 +11,7 @@ from __future__ import annotations
 import hashlib
 import json
 import sys
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -48,7 +49,6 @@ def opened(reference: Mapping[str, Any]) -> Any:
 
 
 def contents(reference: Mapping[str, Any]) -> dict[str, Any]:
-    """Read all arrays."""
     import numpy as np  # noqa: PLC0415 - as above
     import zarr  # noqa: PLC0415
 
@@ -78,15 +78,9 @@ def axes(reference: Mapping[str, Any]) -> dict[str, Any]:
     if reference["axes"] == "kerchunk":  # whose engine opens one group at a time
         keys = json.loads(Path(reference["path"]).read_text())["refs"]
         groups = sorted(f"/{key.removesuffix('.zgroup')}" for key in keys if ".zgroup" in key)
-        nodes: Any = {
-            group: xr.open_dataset(
-                reference["path"],
-                engine="kerchunk",
-                storage_options={"remote_protocol": "file"},
-                open_dataset_options={"group": group},
-            )
-            for group in groups
-        }
+        how: Any = {"engine": "kerchunk", "storage_options": {"remote_protocol": "file"}}
+        in_group = partial(xr.open_dataset, reference["path"], **how)
+        nodes: Any = {name: in_group(open_dataset_options={"group": name}) for name in groups}
     else:
         tree = xr.open_datatree(opened(reference), engine="zarr", consolidated=False)
         nodes = {f"{node.path}/": node for node in tree.subtree}

@@ -46,25 +46,15 @@ BOX = np.s_[1:4, 2:5, 3:9]
 
 # modules and climbs: the most, and what is aimed at
 CEILINGS = {
-    "box of plain zarr": (21, 1),
-    "box of N5Array": (19, 1),
-    "n5zarr.open": (31, 1),
-    "engine": (48, 1),
-    "serve": (43, 2),
-    "open_bdv": (54, 3),
-    "convert": (81, 4),
-    "build_pyramid": (104, 9),
-    "write_bdv": (127, 7),
-}
-GOALS = {
-    "box of plain zarr": (16, 0),
-    "n5zarr.open": (26, 0),
-    "engine": (34, 0),
-    "serve": (44, 2),
-    "open_bdv": (45, 2),
-    "convert": (72, 4),
-    "build_pyramid": (80, 6),
-    "write_bdv": (105, 6),
+    "box of plain zarr": ((21, 1), (16, 0)),
+    "box of N5Array": ((19, 1), (19, 1)),
+    "n5zarr.open": ((31, 1), (26, 0)),
+    "engine": ((48, 1), (34, 0)),
+    "serve": ((43, 2), (44, 2)),
+    "open_bdv": ((54, 3), (45, 2)),
+    "convert": ((81, 4), (72, 4)),
+    "build_pyramid": ((104, 9), (80, 6)),
+    "write_bdv": ((127, 7), (105, 6)),
 }
 
 
@@ -78,7 +68,6 @@ class Walk:
 
     @property
     def counts(self) -> tuple[int, int]:
-        """Numbers of modules and of climbs."""
         return len(self.modules), len(self.climbs)
 
     def enter(self, code: CodeType, _: int) -> None:
@@ -165,9 +154,7 @@ def walks() -> Iterator[tuple[str, Walk]]:
 
 
 def report(name: str, found: Walk) -> Iterator[str]:
-    """Yield the lines about a call."""
-    aims = GOALS.get(name, CEILINGS[name])
-    each = zip(found.counts, ("modules", "climbs"), CEILINGS[name], aims, strict=True)
+    each = zip(found.counts, ("modules", "climbs"), *CEILINGS[name], strict=True)
     counts = [f"{n} {what} (at most {most}, aim {aim})" for n, what, most, aim in each]
     yield f"{name}: {', '.join(counts)}, {len(found.doors)} doors"
     for kind, pairs in (("climb", found.climbs), ("door", found.doors)):
@@ -177,11 +164,10 @@ def report(name: str, found: Walk) -> Iterator[str]:
 
 
 def main() -> int:
-    """Print all walks; return 1 if one is above its ceilings."""
     status = 0
     for name, found in walks():
         sys.stdout.writelines(f"{line}\n" for line in report(name, found))
-        is_above = any(n > most for n, most in zip(found.counts, CEILINGS[name], strict=True))
+        is_above = any(n > most for n, most in zip(found.counts, CEILINGS[name][0], strict=True))
         status = 1 if is_above else status
     return status
 

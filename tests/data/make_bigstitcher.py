@@ -42,11 +42,8 @@ def coil() -> np.ndarray[Any, Any]:
     """Return points along the coil in um."""
     turn = np.linspace(0, 4 * np.pi, 240)
     radius = 7 + turn
-    centre = SPACE / 2
-    along = np.stack(
-        [0.7 * (turn - turn.mean()), radius * np.sin(turn), radius * np.cos(turn)], axis=1
-    )
-    return np.asarray(centre + along)
+    along = (0.7 * (turn - turn.mean()), radius * np.sin(turn), radius * np.cos(turn))
+    return np.asarray(SPACE / 2 + np.stack(along, axis=1))
 
 
 def record(setup: int, time: int) -> np.ndarray[Any, Any]:
@@ -103,17 +100,11 @@ def main(target: Path = TARGET) -> None:
     for setup, (channel, tile) in enumerate(itertools.product(CHANNELS, TILES)):
         names[setup] = {"name": f"{channel} {tile}", "channel": channel, "tile": tile}
     views = {view: record(*view) for view in itertools.product(names, TIMES) if view != MISSING}
+    registrations = {setup: transforms(setup) for setup in names}
     n5zarr.write_bdv(
-        views,
-        target / "dataset.xml",
-        setups=names,
-        voxel_size=VOXEL.tolist(),
-        unit="um",
-        registrations={setup: transforms(setup) for setup in names},
-        chunks=(11, 32, 32),
-        factors=(1, 2, 2),
-        levels=1,
-    )
+        views, target / "dataset.xml", setups=names, voxel_size=VOXEL.tolist(), unit="um",
+        registrations=registrations, chunks=(11, 32, 32), factors=(1, 2, 2), levels=1,
+    )  # fmt: skip
     n5zarr.write_interest_points(target / "dataset.xml", *interest_points())
 
 

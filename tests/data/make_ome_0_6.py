@@ -37,14 +37,8 @@ def system(name: str, axes: str, unit: str | None = "micrometer") -> dict[str, A
 
 def with_ome_zarr(root: Path) -> None:
     """Write a scene with tiles of four axes: one with labels, one in a nested group."""
-    image, scene, models = (
-        import_module(name)
-        for name in (
-            "ome_zarr.classes.image",
-            "ome_zarr.classes.scene",
-            "ome_zarr_models.v06.coordinate_transforms",
-        )
-    )
+    image, scene = map(import_module, ("ome_zarr.classes.image", "ome_zarr.classes.scene"))
+    models = import_module("ome_zarr_models.v06.coordinate_transforms")
 
     def transform(kind: str, start: Any, end: Any, **members: Any) -> Any:
         return getattr(models, kind)(input=start, output=end, **members)
@@ -60,36 +54,20 @@ def with_ome_zarr(root: Path) -> None:
     sizes = {axis: SIZES[axis] for axis in "zyx"}
     cells = image.OMEZarrImage(values((3, 5, 7), 1) % 3, "zyx", sizes, UNITS)
     left.labels = {"cells": image.OMEZarrLabels(cells, scale_factors=[2])}
-    middle = tile(
-        "middle",
-        1001,
-        coordinate_transformations=[
-            transform("Scale", {"name": "physical"}, {"name": "array"}, scale=[1, 0.5, 2, 4])
-        ],
-        coordinate_systems=[models.CoordinateSystem(**system("array", "czyx", None))],
-    )
+    scaled = transform("Scale", {"name": "physical"}, {"name": "array"}, scale=[1, 0.5, 2, 4])
+    array = [models.CoordinateSystem(**system("array", "czyx", None))]
+    middle = tile("middle", 1001, coordinate_transformations=[scaled], coordinate_systems=array)
+    steps = [by(scale=[1, 2, 0.5, 0.25]), to(translation=[0, 0, 0, 7])]
+    others = [by(scale=[1, 1, 2, 3]), to(translation=[0, 0, -4, 0.5])]
+    at_left, at_right = ({"path": name, "name": "physical"} for name in ("left", "right"))
+    in_array = {"path": "row/middle", "name": "array"}
     scene.OMEZarrScene(
         {"left": left, "row/middle": middle, "right": tile("right", 2001)},
         [
-            transform(
-                "Translation",
-                {"path": "left", "name": "physical"},
-                world,
-                translation=[0, 10, 20, 30],
-            ),
-            transform(
-                "Sequence",
-                {"path": "row/middle", "name": "array"},
-                stage,
-                transformations=[by(scale=[1, 2, 0.5, 0.25]), to(translation=[0, 0, 0, 7])],
-            ),
+            transform("Translation", at_left, world, translation=[0, 10, 20, 30]),
+            transform("Sequence", in_array, stage, transformations=steps),
             transform("Translation", stage, world, translation=[0, 100, 0, 0]),
-            transform(
-                "Sequence",
-                {"path": "right", "name": "physical"},
-                world,
-                transformations=[by(scale=[1, 1, 2, 3]), to(translation=[0, 0, -4, 0.5])],
-            ),
+            transform("Sequence", at_right, world, transformations=others),
         ],
         [models.CoordinateSystem(**system(name, "czyx")) for name in ("world", "stage")],
     ).to_ome_zarr(str(root / "scene.zarr"))
@@ -114,20 +92,14 @@ def with_ngff_zarr(root: Path) -> None:
         return v06.CoordinateSystemIdentifier(path, name)
 
     axes = [v06.Axis(**axis) for axis in system("world", "yx")["axes"]]
+    to, by, world = v06.Translation, v06.Rotation, at("world")
+    turned, turn = at("intrinsic", "turned"), [[0.0, -1.0], [1.0, 0.0]]
     scene = ngff.NgffScene(
         {"a": image(1), "b": image(101, x=3.0), "turned": image(201)},
         [
-            v06.Translation(
-                translation=[10.0, 20.0], input=at("intrinsic", "a"), output=at("world")
-            ),
-            v06.Translation(
-                translation=[-1.0, -2.0], input=at("world"), output=at("intrinsic", "b")
-            ),
-            v06.Rotation(
-                rotation=[[0.0, -1.0], [1.0, 0.0]],
-                input=at("intrinsic", "turned"),
-                output=at("world"),
-            ),
+            to(translation=[10.0, 20.0], input=at("intrinsic", "a"), output=world),
+            to(translation=[-1.0, -2.0], input=world, output=at("intrinsic", "b")),
+            by(rotation=turn, input=turned, output=world),
         ],
         [v06.CoordinateSystem("world", axes)],
     )

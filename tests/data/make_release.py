@@ -113,13 +113,10 @@ def write(folder: Path) -> None:
         warnings.simplefilter("ignore", zarr.errors.UnstableSpecificationWarning)
         for name, node in through_zarr().items():
             made = zarr.create_array(
-                n5zarr.N5Store(place(folder, node.container)),
-                name=name,
-                shape=SHAPE,
-                dtype=node.values.dtype,
-                chunks=CHUNKS,
+                n5zarr.N5Store(place(folder, node.container)), name=name, shape=SHAPE,
+                dtype=node.values.dtype, chunks=CHUNKS,
                 **{"fill_value": node.fill_value, **node.options},
-            )
+            )  # fmt: skip
             made[...] = node.values
     zarr.create_group(n5zarr.N5Store(path), path="attributes", attributes=ATTRIBUTES)
     n5zarr.to_n5(dataset(), f"{path}/dataset", mode="w")

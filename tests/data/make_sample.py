@@ -47,20 +47,13 @@ def write_json(folder: Path, document: dict[str, Any]) -> None:
 
 
 def write_dataset(folder: Path, array: np.ndarray, block: tuple[int, ...], level: int) -> None:
-    resolution = [v * 2**level for v in VOXEL]
-    write_json(
-        folder,
-        {
-            "dataType": array.dtype.name,
-            "compression": {"type": "gzip", "useZlib": False, "level": 6},
-            "blockSize": block,
-            "dimensions": array.shape[::-1],
-            "axes": ["x", "y", "z"],
-            "units": ["nm", "nm", "nm"],
-            "resolution": resolution,
-            "transform": transform(level),
-        },
-    )
+    document = {
+        "dataType": array.dtype.name, "compression": {"type": "gzip", "useZlib": False, "level": 6},
+        "blockSize": block, "dimensions": array.shape[::-1], "axes": ["x", "y", "z"],
+        "units": ["nm", "nm", "nm"], "resolution": [v * 2**level for v in VOXEL],
+        "transform": transform(level),
+    }  # fmt: skip
+    write_json(folder, document)
     grid = (range(-(-n // b)) for n, b in zip(array.shape[::-1], block, strict=True))
     for position in itertools.product(*grid):
         box = [slice(p * b, (p + 1) * b) for p, b in zip(position, block, strict=True)]
@@ -92,12 +85,9 @@ def picture() -> tuple[np.ndarray, np.ndarray]:
     gap = nearest[..., 1] - nearest[..., 0]
     labels = distances.argmin(axis=-1) + 1
     image = 165 + 18 * rng.uniform(-1, 1, N_CELLS)[labels - 1]
-    for centre, radius, tone in zip(
-        centres[rng.integers(0, N_CELLS, 30)] + rng.normal(0, 13, (30, 3)),
-        rng.uniform(3.5, 8, 30),
-        rng.uniform(-75, -35, 30),
-        strict=True,
-    ):
+    places = centres[rng.integers(0, N_CELLS, 30)] + rng.normal(0, 13, (30, 3))
+    radii, tones = rng.uniform(3.5, 8, 30), rng.uniform(-75, -35, 30)
+    for centre, radius, tone in zip(places, radii, tones, strict=True):
         r = np.linalg.norm((physical - centre) * [1, 1, 0.8], axis=-1) / radius
         image = np.where((r < 1) & (gap > 7), image + tone * np.clip(4 * (1 - r), 0, 1), image)
     image -= 110 * np.exp(-((gap / 3.0) ** 2))

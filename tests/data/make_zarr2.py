@@ -37,15 +37,10 @@ def numbers(dtype: str) -> np.ndarray:
 
 def codecs(zarr: Any) -> dict[str, Any]:
     return {
-        "raw": None,
-        "gzip": zarr.GZip(5),
-        "zlib": zarr.Zlib(5),
-        "bz2": zarr.BZ2(5),
-        "xz": zarr.LZMA(),
-        "lzma": zarr.LZMA(format=2),
-        "zstd": zarr.codecs.Zstd(3),
+        "raw": None, "gzip": zarr.GZip(5), "zlib": zarr.Zlib(5), "bz2": zarr.BZ2(5),
+        "xz": zarr.LZMA(), "lzma": zarr.LZMA(format=2), "zstd": zarr.codecs.Zstd(3),
         "blosc": zarr.Blosc(shuffle=1),
-    }
+    }  # fmt: skip
 
 
 def write(zarr: Any, group: Any) -> None:

@@ -28,66 +28,37 @@ OME_AXES = [{"name": name, "type": "space", "unit": "nanometer"} for name in "zy
 OF_DATASETS: dict[str, dict[str, Any]] = {
     "canonical": {
         "spatialTransform": {
-            "transform": {"type": "scale", "scale": [8.0, 8.0, 20.0]},
-            "unit": "nm",
-        }
+            "transform": {"type": "scale", "scale": [8.0, 8.0, 20.0]}, "unit": "nm",
+        },
     },
     "cosem/s0": {
         "transform": {
-            "axes": ["z", "y", "x"],
-            "units": ["nm"] * 3,
-            "scale": [20.0, 8.0, 8.0],
+            "axes": ["z", "y", "x"], "units": ["nm"] * 3, "scale": [20.0, 8.0, 8.0],
             "translate": [0.0] * 3,
-        }
+        },
     },
     "funlib": {
-        "voxel_size": [20, 8, 8],
-        "offset": [0, 0, 0],
-        "axis_names": ["z", "y", "x"],
+        "voxel_size": [20, 8, 8], "offset": [0, 0, 0], "axis_names": ["z", "y", "x"],
         "units": ["nm"] * 3,
     },
     "ilastik": {
-        "axistags": json.dumps(
-            {
-                "axes": [
-                    {"key": k, "typeFlags": 2, "resolution": r}
-                    for k, r in zip("zyx", (20, 8, 8), strict=True)
-                ]
-            }
-        ),
+        "axistags": json.dumps({"axes": [
+            {"key": k, "typeFlags": 2, "resolution": 20 if k == "z" else 8} for k in "zyx"
+        ]}),
         "axis_units": {"z": "nm", "y": "nm", "x": "nm"},
     },
     "n5-viewer/s0": {
         "pixelResolution": {"unit": "nm", "dimensions": [8.0, 8.0, 20.0]},
         "downsamplingFactors": [1, 1, 1],
     },
-    "neuroglancer": {
-        "axes": ["x", "y", "z"],
-        "units": ["nm"] * 3,
-        "resolution": [8.0, 8.0, 20.0],
-    },
-}
+    "neuroglancer": {"axes": ["x", "y", "z"], "units": ["nm"] * 3, "resolution": [8.0, 8.0, 20.0]},
+}  # fmt: skip
+PLACED = [{"type": "scale", "scale": [20.0, 8.0, 8.0]}]
+LEVELS = [{"path": "s0", "coordinateTransformations": PLACED}]
 OF_GROUPS: dict[str, dict[str, Any]] = {
-    "ome-ngff": {
-        "multiscales": [
-            {
-                "version": "0.4",
-                "axes": OME_AXES,
-                "datasets": [
-                    {
-                        "path": "s0",
-                        "coordinateTransformations": [{"type": "scale", "scale": [20.0, 8.0, 8.0]}],
-                    }
-                ],
-            }
-        ]
-    },
+    "ome-ngff": {"multiscales": [{"version": "0.4", "axes": OME_AXES, "datasets": LEVELS}]},
     "paintera": {"painteraData": {"type": "raw"}},
-    "paintera/data": {
-        "multiScale": True,
-        "resolution": [8.0, 8.0, 20.0],
-        "offset": [0.0, 0.0, 0.0],
-    },
+    "paintera/data": {"multiScale": True, "resolution": [8.0, 8.0, 20.0], "offset": [0.0] * 3},
 }
 
 
@@ -124,35 +95,26 @@ def prepare() -> None:
     n5zarr.create_array("movie.n5/cells/s0", data=series, axes="tyx", **how)
     wide = cells((20, 128, 280), 5)[0]
     tiles = np.stack([wide[:, :, :150], np.roll(wide, -10, 1)[:, :, 120:270]])
-    sizes = {
-        name: np.arange(n) * s
-        for name, n, s in zip("zyx", tiles.shape[1:], (0.2, 0.05, 0.05), strict=True)
-    }
+    steps = zip("zyx", tiles.shape[1:], (0.2, 0.05, 0.05), strict=True)
+    sizes = {name: np.arange(n) * s for name, n, s in steps}
     left, right = (xr.DataArray(tile, dims=("z", "y", "x"), coords=sizes) for tile in tiles)
     right = right.assign_coords(x=right.x + 120 * 0.05, y=right.y + 10 * 0.05)
-    n5zarr.write_bdv(
-        {0: left, 1: right},
-        "tiles.xml",
-        unit="um",
-        levels=0,
-        setups={0: {"name": "left"}, 1: {"name": "right"}},
-    )
+    setups = {0: {"name": "left"}, 1: {"name": "right"}}
+    n5zarr.write_bdv({0: left, 1: right}, "tiles.xml", unit="um", levels=0, setups=setups)
 
 
 def pictures() -> list[str]:
     """Run the blocks of the page in the current directory, and return the pictures they name."""
-    for kind, block in BLOCK.findall(PAGE.read_text(encoding="utf-8")):
+    blocks = BLOCK.findall(PAGE.read_text(encoding="utf-8"))
+    for kind, block in blocks:
         if kind == "python":
             exec(compile(block, PAGE, "exec"), {})  # noqa: S102 - our own page
         else:
-            _, *words = block.split()
-            printed(*words)
-    blocks = "".join(block for _, block in BLOCK.findall(PAGE.read_text(encoding="utf-8")))
-    return PICTURE.findall(blocks)
+            printed(*block.split()[1:])
+    return PICTURE.findall("".join(block for _, block in blocks))
 
 
 def main() -> None:
-    """Write the pictures into ``docs/images/gallery``."""
     os.environ.setdefault("MPLBACKEND", "agg")  # before the blocks import pyplot
     FOLDER.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory() as folder, chdir(folder):

@@ -26,32 +26,28 @@ if TYPE_CHECKING:
 
 SHAPE = (37, 53, 67)  # z, y, x
 LOST = "em/s0/1/1/1"
+DOCUMENT = {"dimensions": SHAPE[::-1], "blockSize": [32, 24, 16], "dataType": "uint16"}
 
 
 def volume(seed: int = 0, shape: tuple[int, ...] = SHAPE) -> Any:
-    """Return random elements."""
     return np.random.default_rng(seed).integers(0, 999, shape, "uint16")
+
+
+def opened(path: str, driver: str = "n5", **members: Any) -> Any:
+    """Open or create a dataset with tensorstore, x first."""
+    place = {"driver": "file", "path": str(Path(path).absolute())}
+    return tensorstore.open({"driver": driver, "kvstore": place, **members}).result()
 
 
 def read(path: str) -> Any:
     """Read a dataset of N5 with tensorstore, z first."""
-    spec = {"driver": "n5", "kvstore": {"driver": "file", "path": str(Path(path).absolute())}}
-    return tensorstore.open(spec).result().read().result().T
+    return opened(path).read().result().T
 
 
 def _single() -> None:
-    metadata = {
-        "dimensions": SHAPE[::-1],
-        "blockSize": [32, 24, 16],
-        "dataType": "uint16",
-        "compression": {"type": "gzip"},
-        "axes": ["x", "y", "z"],
-        "units": ["nm"] * 3,
-        "resolution": [4.0, 4.0, 40.0],
-    }
-    spec = {"driver": "n5", "kvstore": {"driver": "file", "path": "single.n5/vol"}}
-    made = tensorstore.open({**spec, "metadata": metadata, "create": True}).result()
-    made[...].write(volume().T).result()
+    axes = {"axes": ["x", "y", "z"], "units": ["nm"] * 3, "resolution": [4.0, 4.0, 40.0]}
+    metadata = {**DOCUMENT, "compression": {"type": "gzip"}, **axes}
+    opened("single.n5/vol", metadata=metadata, create=True).write(volume().T).result()
 
 
 def _sample(name: str) -> None:
@@ -136,15 +132,11 @@ def _ome() -> None:
 
 def _mine() -> None:
     """Write half a volume without compression, with empty blocks in the other half."""
-    metadata = {"blockSize": [32, 24, 16], "compression": {"type": "raw"}, "dataType": "uint16"}
-    spec = {"driver": "n5", "kvstore": {"driver": "file", "path": "mine.n5/em/s0"}}
-    metadata["dimensions"] = SHAPE[::-1]
-    made = tensorstore.open(
-        {**spec, "metadata": metadata, "store_data_equal_to_fill_value": True, "create": True}
-    ).result()
+    how: Any = {"store_data_equal_to_fill_value": True, "create": True}
+    made = opened("mine.n5/em/s0", metadata={**DOCUMENT, "compression": {"type": "raw"}}, **how)
     half = volume()
     half[16:] = 0
-    made[...].write(half.T).result()
+    made.write(half.T).result()
     assert Path("mine.n5/em/s0/2/2/2").exists()
 
 
@@ -173,8 +165,7 @@ def _java() -> None:
 
 def _changed() -> None:
     _sample("changed.n5")
-    spec = {"driver": "n5", "kvstore": {"driver": "file", "path": "changed.n5/em/s2"}}
-    tensorstore.open(spec).result()[3, 5, 7].write(0).result()
+    opened("changed.n5/em/s2")[3, 5, 7].write(0).result()
 
 
 def _stopped() -> None:

@@ -64,7 +64,6 @@ class Kind(NamedTuple):
 
 
 def kind_of(compression: dict[str, Any]) -> Kind:
-    """Return the kind of the compression in an ``attributes.json``."""
     member = "useZlib" if compression.get("useZlib") else compression.get("cname", "")
     return Kind(compression["type"], member)
 
@@ -357,7 +356,6 @@ def formatted(rows: Rows) -> str:
 
 
 def made(text: str) -> str:
-    """Return the page with its tables made again."""
     return TABLE.sub(lambda m: m[1] + formatted(TABLES[m[2]](parse(m[3]))) + m[4], text)
 
 

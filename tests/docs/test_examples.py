@@ -9,12 +9,9 @@ each name and value, and blocks of ``py``, which do not run either, compile.
 from __future__ import annotations
 
 import itertools
-import os
 import re
 import shlex
 import shutil
-import subprocess
-import sys
 from contextlib import redirect_stdout
 from functools import cache
 from io import StringIO
@@ -28,6 +25,7 @@ from typer.main import get_command
 import n5zarr
 from n5zarr.cli.app import app
 from tests.command import CliRunner
+from tests.outputs import python
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
@@ -39,7 +37,6 @@ BLOCK = re.compile(
 )
 SCRIPT = re.compile(r"# (\w+\.py)\n")
 ANY_BLOCK = re.compile(r"^ *```(py|sh|bash)\n(.*?)^ *```", re.DOTALL | re.MULTILINE)
-LINK = re.compile(r"\]\((?!https?:)([^)#]+)")
 
 
 def name(page: Path) -> str:
@@ -61,6 +58,7 @@ def test_the_blocks_of_a_page_run_in_order(
 ) -> None:
     shutil.copytree(n5zarr.sample_path(), tmp_path / "sample.n5")
     blocks = BLOCK.findall(page.read_text())
+    assert page != PAGES[0] or any(said for *_, said in blocks), "the README shows no output"
     shutil.copytree(Path(n5zarr.sample_path("bigstitcher")).parent, tmp_path, dirs_exist_ok=True)
     monkeypatch.chdir(tmp_path)
     for kind, block, is_said, said in blocks:
@@ -85,10 +83,7 @@ def run_python(block: str, page: Path) -> str:
         return printed.getvalue()
     Path(script[1]).write_text(block)
     forks = "ignore:This process (pid=:DeprecationWarning"  # which the page tells of
-    command = [sys.executable, "-W", "error", "-W", forks, script[1]]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    return done.stdout
+    return python("-W", "error", "-W", forks, script[1])
 
 
 def run_command(line: str) -> str:
@@ -156,17 +151,6 @@ def test_the_command_line_refuses_what_it_does_not_know(
     assert said in re.sub(r"[\s│]+", " ", capsys.readouterr().err)
 
 
-def test_the_example_of_the_readme_prints_what_follows_it(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    text = (ROOT / "README.md").read_text()
-    ((code, printed),) = re.findall(
-        r"^```python\n([^`]*)^```\n\n```\n([^`]*)^```", text, re.MULTILINE
-    )
-    exec(compile(code, "README.md", "exec"), {})  # noqa: S102 - our own page
-    assert capsys.readouterr().out == printed
-
-
 @pytest.mark.long
 def test_the_code_of_the_readme_has_types(tmp_path: Path) -> None:
     """The code of the README passes strict mypy, as for a user with n5zarr installed."""
@@ -175,18 +159,6 @@ def test_the_code_of_the_readme_has_types(tmp_path: Path) -> None:
             (tmp_path / f"readme_{number}.py").write_text(block)
     cache = ROOT / ".mypy_cache" / "user"  # beside that of the package, whose options are others
     options = ["--strict", "--config-file=", "--follow-imports=silent", f"--cache-dir={cache}", "."]
-    checked = subprocess.run(
-        [sys.executable, "-m", "mypy", *options],
-        cwd=tmp_path,
-        env={**os.environ, "MYPYPATH": str(ROOT)},  # the development install is not looked at
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert "Success: no issues found in" in checked.stdout, checked.stdout + checked.stderr
-
-
-@pytest.mark.parametrize("page", PAGES, ids=name)
-def test_links_between_pages_lead_somewhere(page: Path) -> None:
-    for target in LINK.findall(page.read_text()):
-        assert (page.parent / target).exists(), target
+    # the development install is not looked at
+    said = python("-m", "mypy", *options, cwd=tmp_path, env={"MYPYPATH": str(ROOT)})
+    assert "Success: no issues found in" in said

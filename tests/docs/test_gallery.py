@@ -15,12 +15,8 @@ from tests.docs.gallery import FOLDER, OF_DATASETS, PAGE, pictures, prepare
 if TYPE_CHECKING:
     from pathlib import Path
 
-DRAWN_BY_MATPLOTLIB = {
-    "stitched.png",
-    "figure.png",
-    "levels.png",
-    "profile.png",
-}  # its fonts differ
+# its fonts differ
+DRAWN_BY_MATPLOTLIB = {"stitched.png", "figure.png", "levels.png", "profile.png"}
 
 
 @pytest.fixture(autouse=True)

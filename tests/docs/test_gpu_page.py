@@ -9,14 +9,13 @@ from __future__ import annotations
 import os
 import re
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 import n5zarr
 from tests.gpu import STAND_IN, has_gpu, print_moved
+from tests.outputs import python
 
 PAGE = Path(__file__).parents[2] / "docs" / "machine-learning.md"
 GPUS = PAGE.read_text().partition("\n## GPUs\n")[2]
@@ -29,16 +28,7 @@ def run(script: str, folder: Path) -> str:
     shutil.copytree(n5zarr.sample_path(), folder / "sample.n5")
     found = [] if has_gpu() else [str(STAND_IN)]
     path = os.pathsep.join([*found, *filter(None, [os.environ.get("PYTHONPATH")])])
-    done = subprocess.run(
-        [sys.executable, "-W", "error", "-c", script],
-        cwd=folder,
-        env={**os.environ, "PYTHONPATH": path},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout
+    return python("-W", "error", "-c", script, cwd=folder, env={"PYTHONPATH": path})
 
 
 @pytest.mark.parametrize(

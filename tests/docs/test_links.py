@@ -1,4 +1,4 @@
-"""Targets of links on the pages exist: other pages, their sections, modules and files."""
+"""What pages link and name exists: pages, their sections, modules, files, and tests as proof."""
 
 from __future__ import annotations
 
@@ -13,10 +13,7 @@ ROOT = Path(__file__).parents[2]
 # pages of docs/design that are not about decisions
 OTHERS = re.compile(r"README|proposing|recipes|releasing|results|tests-and-pages|the-way-of-.*")
 DECISIONS = [p for p in sorted(ROOT.glob("docs/design/*.md")) if not OTHERS.fullmatch(p.stem)]
-PAGES = [
-    *sorted(ROOT.glob("*.md")),
-    *sorted(ROOT.glob("docs/**/*.md")),
-]
+PAGES = [*sorted(ROOT.glob("*.md")), *sorted(ROOT.glob("docs/**/*.md"))]
 MOST_WORDS = 45_000  # for users: what only developers need is in docs/design
 PRESENT = [page for page in PAGES if page.name != "CHANGELOG.md"]  # which names what is gone, too
 
@@ -26,6 +23,8 @@ FILE = re.compile(r"(?<![\w/.])n5zarr/[\w/]*(?:\.(?:py|c)\b|/)")
 HEADING = re.compile(r"^#+ (.*)$", re.MULTILINE)
 
 CODEC_NAMES = {"n5zarr.block"}  # in a Zarr document, no module
+NAMED = re.compile(r"`(tests/[\w/]+\.py)::(\w+)`")
+TESTS = sorted({each for p in ROOT.glob("docs/*.md") for each in NAMED.findall(p.read_text())})
 
 
 def name(page: Path) -> str:
@@ -98,3 +97,16 @@ def test_the_index_lists_each_page_of_decisions_once_with_its_title() -> None:
     index = (ROOT / "docs/design/README.md").read_text().partition("\n## Ways ")[0]
     listed = re.findall(r"^- \[(.*)\]\((.*)\): .", index, re.MULTILINE)
     assert sorted(listed) == sorted((HEADING.findall(p.read_text())[0], p.name) for p in DECISIONS)
+
+
+def test_security_names_tests() -> None:
+    text = (ROOT / "docs/safety.md").read_text().partition("\n## Security\n")[2]
+    rows = re.findall(r"^\| (?!attack|-).*$", text.partition("\n## ")[0], re.MULTILINE)
+    assert len(rows) > 20
+    assert all(NAMED.search(row) for row in rows)
+
+
+@pytest.mark.parametrize(("file", "name"), TESTS)
+def test_a_named_test_exists(file: str, name: str) -> None:
+    text = (ROOT / file).read_text()
+    assert re.search(rf"^(async )?def {name}\(", text, re.MULTILINE), f"{file} has no {name}"

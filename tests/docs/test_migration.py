@@ -49,7 +49,9 @@ def test_the_pages_say_what_was_found(found: dict[str, list[Verdict]]) -> None:
 
 @pytest.fixture(scope="module")
 def wrong(tmp_path_factory: pytest.TempPathFactory) -> list[Verdict]:
-    library = Library("Python", "wrong", "", "", (Section("", tuple(row for row, _ in WRONG)),))
+    library = Library(
+        "Python", "wrong", "", "", (Section("", more=tuple(row for row, _ in WRONG)),)
+    )
     return measure([library], tmp_path_factory.mktemp("rows"))["wrong"]
 
 

@@ -47,7 +47,6 @@ def test_there_are_notebooks() -> None:
 
 @pytest.fixture(scope="module")
 def executed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    """Execute all notebooks, twice in one folder."""
     folder = tmp_path_factory.mktemp("notebooks")
     made = execute([read(path) for path in NOTEBOOKS], folder, times=2)
     assert list(folder.iterdir()) == []

@@ -27,9 +27,7 @@ from tests.docs import tables
 PAGE = tables.PAGE.read_text(encoding="utf-8")
 PRESENT = {name: tables.parse(table) for _, name, table, _ in tables.TABLE.findall(PAGE)}
 EXAMPLES = tables.compression_examples()
-TRUTH = [
-    json.loads(line) for line in (tables.JAVA / "metadata.truth.jsonl").read_text().splitlines()
-]
+TRUTH = [*map(json.loads, (tables.JAVA / "metadata.truth.jsonl").read_text().splitlines())]
 # what tensorstore does not have, and what is not written
 NOT_TENSORSTORE = {"lz4", "lzma"}
 # By section: these say what blocks and directories mean, and what programs of others find; no part
@@ -90,7 +88,7 @@ def test_the_page_is_written_in_one_form() -> None:
 
 def test_cells_are_short_and_full() -> None:
     for name, rows in PRESENT.items():
-        assert len({len(row) for row in rows}) == 1, name
+        assert len(set(map(len, rows))) == 1, name
         words = [word for row in rows for cell in row for word in cell.split()]
         assert max(map(len, words)) <= 24, name  # a phone shows about 40
     assert all(row[2] and row[3] for row in PRESENT["conventions"])
@@ -196,9 +194,8 @@ def test_the_attributes_of_a_convention_are_those_that_its_module_reads(row: lis
     assert set(named) <= known
 
 
-@pytest.mark.parametrize(
-    "name", sorted({line["convention"] for line in TRUTH} - {"bdv", "imagej"})
-)  # which have no lists
+# bdv and imagej have no lists
+@pytest.mark.parametrize("name", sorted({t["convention"] for t in TRUTH} - {"bdv", "imagej"}))
 def test_lists_of_a_convention_are_in_the_order_of_the_table(name: str) -> None:
     orders = set()
     for line in (line for line in TRUTH if line["convention"] == name):

@@ -51,13 +51,9 @@ FLOW = ("n5zarr.store.", "n5zarr.storage.", "n5zarr.container.")
 # what users' functions are made of; all below it has pages of its own, or is a helper
 ROOMS = ("n5zarr.paintera.", "n5zarr.other_sources.", "n5zarr.ome_zarr.", "n5zarr.bigdataviewer.")
 EDGES = (
-    "n5zarr.metadata.",
-    "n5zarr.xarray.",
-    "n5zarr.images.",
-    "n5zarr.viewing.",
-    "n5zarr.tools.",
+    "n5zarr.metadata.", "n5zarr.xarray.", "n5zarr.images.", "n5zarr.viewing.", "n5zarr.tools.",
     *ROOMS,
-)
+)  # fmt: skip
 ROOMS_LIST = "n5zarr.rooms.Door.found"  # by which the core calls what rooms add
 DOORS = {where.replace(":", ".") for names in ADDED.values() for where in names.values()}
 RUN = "n5zarr.storage.interface.Storage.run"  # where these begin
@@ -98,7 +94,6 @@ class Call(NamedTuple):
 
     @property
     def caller(self) -> str:
-        """The package of the caller."""
         return self.by and self.by.split(".")[1]
 
 
@@ -163,7 +158,6 @@ def main_calls(packages: tuple[str, ...], calls: list[Call]) -> list[Call]:
 
 
 def section_of(page: str, heading: str) -> str:
-    """Return the text below a heading of a page."""
     text = (DOCS / page).read_text(encoding="utf-8")
     return text.partition(f"\n## {heading}\n")[2].partition("\n## ")[0]
 
@@ -229,13 +223,14 @@ def server(root: Path) -> Callable[[], object]:
     return lambda: make_app(root / "a")
 
 
-def copy(root: Path) -> Callable[[], object]:
-    def copied() -> object:
-        destination = Path(mkdtemp(dir=root.parent), "o.zarr")
-        with patch.object(run, "ThreadPoolExecutor", InThisThread):
-            return n5zarr.convert(root / "one", destination, n_workers=1)
+@patch.object(run, "ThreadPoolExecutor", InThisThread)
+def convert(source: Any, root: Path, name: str, **options: Any) -> object:
+    """Convert into a new folder, in this thread."""
+    return n5zarr.convert(source, Path(mkdtemp(dir=root.parent), name), n_workers=1, **options)
 
-    return copied
+
+def copy(root: Path) -> Callable[[], object]:
+    return lambda: convert(root / "one", root, "o.zarr")
 
 
 def serving(root: Path) -> Callable[[], object]:
@@ -300,11 +295,8 @@ def pyramid(root: Path) -> Callable[[], object]:
     source = Path(mkdtemp(dir=root.parent), "p.n5", "s0")
     n5zarr.create_array(source, shape=(5, 7, 11), chunks=(5, 7, 11), dtype="uint16")[:] = 3
 
-    def built() -> object:
-        with patch.object(run, "ThreadPoolExecutor", InThisThread):
-            return n5zarr.build_pyramid(source, levels=1, n_workers=1)
-
-    return built
+    build = patch.object(run, "ThreadPoolExecutor", InThisThread)(n5zarr.build_pyramid)
+    return lambda: build(source, levels=1, n_workers=1)
 
 
 PROJECT = n5zarr.sample_path("bigstitcher")
@@ -315,12 +307,7 @@ def project(_: Path) -> Callable[[], object]:
 
 
 def resaved(root: Path) -> Callable[[], object]:
-    def written() -> object:
-        with patch.object(run, "ThreadPoolExecutor", InThisThread):
-            to = Path(mkdtemp(dir=root.parent), "new.xml")
-            return n5zarr.convert(PROJECT, to, to="ome-zarr", n_workers=1)
-
-    return written
+    return lambda: convert(PROJECT, root, "new.xml", to="ome-zarr")
 
 
 PROJECTS, LEVELS = "the-way-of-a-project.md", "the-way-of-a-pyramid.md"
@@ -365,7 +352,6 @@ class Way(NamedTuple):
         return list(compress(main, is_listed))
 
     def listed(self, calls: list[Call]) -> list[str]:
-        """Return the functions as the section lists them."""
         names = [call.name for call in self.walked(calls)]
         if self.is_counted:
             counts = Counter(call.name for call in self.main(calls))

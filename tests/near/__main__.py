@@ -22,7 +22,6 @@ LINED = ("tests/unit", "tests/conformance", "tests/property", "tests/contract")
 
 
 def main(given: list[str]) -> None:
-    """Make the table, or say how old it is."""
     if given == ["--age"]:
         age = Table.read().age
         print(f"{age:.1%} of the functions are new since the table was made, or gone")  # noqa: T201

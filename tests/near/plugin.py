@@ -20,7 +20,6 @@ SHARES = pytest.StashKey[Mapping[str, int]]()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add the options."""
     group = parser.getgroup("n5zarr")
     group.addoption(
         "--near", action="append", nargs="?", const="", metavar="FILE",
@@ -33,7 +32,6 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Choose the tests."""
     if config.option.near is not None:
         config.args[:], config.stash[LEFT] = _near(config.option.near)
     elif config.option.quick:
@@ -76,7 +74,6 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 
 
 def pytest_sessionstart(session: pytest.Session) -> None:
-    """Keep the session for the scheduler."""
     session.config.stash[SESSION] = session
 
 
@@ -113,13 +110,11 @@ class Sharing:
 
 
 def pytest_plugin_registered(plugin: object, manager: pytest.PytestPluginManager) -> None:
-    """Add the hooks of pytest-xdist, if it is there."""
     if type(plugin).__name__ == "DSession" and not manager.has_plugin("n5zarr-sharing"):
         manager.register(Sharing(), "n5zarr-sharing")
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """Leave the files of other processes out."""
     return True if SHARES in config.stash and _is_of_others(collection_path, config) else None
 
 

@@ -30,7 +30,6 @@ class _Plugin:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Record in the process that runs the tests."""
     paths = (STARTED, os.environ.get("PYTHONPATH"))
     if SECONDS_ONLY not in os.environ:
         os.environ["PYTHONPATH"] = os.pathsep.join(each for each in paths if each)

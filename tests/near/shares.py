@@ -32,7 +32,6 @@ def shares_of(seconds: Mapping[str, float], n: int) -> dict[str, int]:
 
 
 def share_of(path: str, shares: Mapping[str, int], n: int) -> int:
-    """Return the number of the process that runs a file."""
     return shares.get(path, crc32(path.encode()) % n)
 
 
@@ -47,7 +46,6 @@ class OwnFiles:
 
     @property
     def nodes(self) -> list[Any]:
-        """Return the processes that run."""
         return list(self.waiting)
 
     @property
@@ -57,12 +55,10 @@ class OwnFiles:
 
     @property
     def has_pending(self) -> bool:
-        """Whether some tests have not ended."""
         return any(self.waiting.values())
 
     @property
     def tests_finished(self) -> bool:
-        """Whether all have ended."""
         return self.collection_is_completed and not self.has_pending
 
     def add_node(self, node: Any) -> None:
@@ -83,7 +79,6 @@ class OwnFiles:
         self.session.testscollected = sum(map(len, self.names.values()))
 
     def mark_test_complete(self, node: Any, item_index: int, duration: float = 0) -> None:
-        """Note that a test has ended."""
         del duration
         self.waiting[node].remove(item_index)
         self.done.add(self.names[node][item_index])

@@ -64,12 +64,10 @@ class Table:
 
     @classmethod
     def read(cls) -> Table:
-        """Read the table of the repository."""
         return cls(json.loads(TABLE.read_text(encoding="utf-8")))
 
     @cached_property
     def tests(self) -> list[Test]:
-        """Return all tests that the table names."""
         return [
             Test(f"{path}::{name}", seconds, n_modules)
             for path, tests in self.document["tests"].items()
@@ -78,13 +76,11 @@ class Table:
 
     @property
     def seconds(self) -> dict[str, float]:
-        """Return how long the tests of each file take."""
         found: dict[str, float] = self.document["seconds"]
         return found
 
     @property
     def quick(self) -> list[str]:
-        """Return the files of the quick tests."""
         found: list[str] = self.document["quick"]
         return found
 
@@ -171,7 +167,6 @@ def functions_of(text: str) -> Iterator[tuple[str, int, int]]:
 
 
 def _git(*arguments: str, check: bool = True) -> list[str]:
-    """Return the lines that git prints."""
     command = ["git", *arguments]
     done = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, check=check)
     return done.stdout.splitlines()
@@ -222,7 +217,6 @@ def recorded(folder: Path) -> dict[str, tuple[float, dict[str, int]]]:
 
 
 def table_of(known: Lines) -> dict[str, Any]:
-    """Make the document of the table of what was recorded."""
     tests = sorted(known, key=lambda name: (len(known[name][1]), known[name][0], name))
     lines: dict[str, Any] = {}
     unrun: dict[str, list[str]] = {}
@@ -295,7 +289,6 @@ def _numbered(
 
 
 def seconds_of(known: Lines) -> dict[str, float]:
-    """Return the seconds that the tests of each file take."""
     seconds = defaultdict[str, float](float)
     for name, (taken, _) in known.items():
         seconds[name.partition("::")[0]] += taken

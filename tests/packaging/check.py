@@ -23,7 +23,6 @@ BESIDES = (".gitattributes", ".gitignore")
 
 
 def wheel_problems(path: Path) -> list[str]:
-    """Return the problems of a wheel."""
     with zipfile.ZipFile(path) as archive:
         names = [name for name in archive.namelist() if not name.endswith("/")]
         metadata = next(name for name in names if name.endswith(".dist-info/METADATA"))
@@ -56,7 +55,6 @@ def entry_point_problems(entries: configparser.ConfigParser) -> list[str]:
 
 
 def sdist_problems(path: Path) -> list[str]:
-    """Return the problems of a source distribution."""
     with tarfile.open(path) as archive:
         names = {name.partition("/")[2] for name in archive.getnames()}
     wanted = {name for name in tracked(ROOT) if not name.startswith(BESIDES)}
@@ -69,7 +67,6 @@ def sdist_problems(path: Path) -> list[str]:
 
 
 def problems(path: Path) -> list[str]:
-    """Return the problems of a wheel or a source distribution."""
     size, limit = path.stat().st_size, LIMITS[path.suffix]
     found = wheel_problems(path) if path.suffix == ".whl" else sdist_problems(path)
     return found + ([f"has {size} bytes, more than {limit}"] if size > limit else [])

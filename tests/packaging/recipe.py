@@ -44,7 +44,6 @@ def conda_name(name: str) -> str:
 
 
 def pack(channel: Path, name: str, version: str, files: Path, depends: Iterable[str] = ()) -> None:
-    """Add a package to the channel."""
     from rattler_build import assemble_package  # noqa: PLC0415 - is installed by this command
 
     folder = channel / "linux-64"
@@ -101,7 +100,6 @@ def make_channel(channel: Path, work: Path) -> None:
 
 
 def build(channel: str, out: Path) -> Path:
-    """Build the package with this Python."""
     from rattler_build import Stage0Recipe, VariantConfig  # noqa: PLC0415
 
     values = {"python": f"{MINOR}.*", "c_stdlib_version": COMPILERS["sysroot_linux-64"], **VARIANT}

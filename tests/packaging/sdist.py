@@ -54,7 +54,6 @@ def tracked(root: Path) -> list[str]:
 
 
 def build(out: Path, url: str, ref: str) -> None:
-    """Build the distribution from a copy of the tracked files."""
     with tempfile.TemporaryDirectory(prefix="sdist") as folder:
         for name in tracked(ROOT):
             if (ROOT / name).is_file():

@@ -42,9 +42,8 @@ def test_the_version_is_the_same_wherever_it_stands() -> None:
     assert f"version = {{{n5zarr.__version__}}}" in cited
     assert f"title = {{{load('CITATION.cff')['title']}}}" in cited
     assert f"year = {{{load('CITATION.cff')['date-released'].year}}}" in cited
-    headings = re.findall(
-        r"^## (\S+)(?: - (\S+))?$", (ROOT / "CHANGELOG.md").read_text("utf-8"), re.MULTILINE
-    )
+    changes = (ROOT / "CHANGELOG.md").read_text("utf-8")
+    headings = re.findall(r"(?m)^## (\S+)(?: - (\S+))?$", changes)
     assert headings[0] == ("Unreleased", "")
     assert headings[1] == (n5zarr.__version__, str(load("CITATION.cff")["date-released"]))
 
@@ -62,9 +61,7 @@ def test_the_oldest_python_is_the_same_wherever_it_stands() -> None:
 
 
 def test_the_rows_of_the_matrix_are_the_same_wherever_they_stand() -> None:
-    rows = re.findall(
-        r'^    "([\w.-]+) +\|', (ROOT / ".ci/matrix").read_text("utf-8"), re.MULTILINE
-    )
+    rows = re.findall(r'(?m)^    "([\w.-]+) +\|', (ROOT / ".ci/matrix").read_text("utf-8"))
     job = load(".github/workflows/monthly.yml")["jobs"]["row"]
     assert rows == job["strategy"]["matrix"]["row"]
     used = [each["uses"] for each in job["steps"] if "uses" in each]
@@ -198,9 +195,7 @@ def test_a_mistake_in_a_wheel_is_found(
     assert re.search(expected, found)
 
 
-def test_a_wheel_that_is_too_large_is_found(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_large_wheel_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = wheel(tmp_path, {})
     monkeypatch.setitem(check.LIMITS, ".whl", path.stat().st_size - 1)
     (found,) = check.problems(path)

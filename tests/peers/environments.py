@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.outputs import output
+
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -22,36 +24,26 @@ installs_projects = pytest.mark.skipif(
 
 def environment(folder: Path, *packages: str) -> str:
     """Make an environment of this Python with other packages, and return its interpreter."""
-    uv = _uv()
-    python = folder / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
+    python = str(folder / ("Scripts/python.exe" if os.name == "nt" else "bin/python"))
     fresh = ("--refresh-package", "n5zarr")  # uv keeps what it built of older Python code
-    for command in (
-        ["venv", "--quiet", "--no-project", "--python", sys.executable, str(folder)],
-        ["pip", "install", "--quiet", *fresh, "--python", str(python), *packages],
-    ):
-        done = subprocess.run([uv, *command], capture_output=True, text=True, check=False)
-        if done.returncode:
-            pytest.skip(f"cannot be installed here: {', '.join(packages)}: {done.stderr[-500:]}")
-    return str(python)
+    _uv("venv", "--quiet", "--no-project", "--python", sys.executable, str(folder))
+    _uv("pip", "install", "--quiet", *fresh, "--python", python, *packages)
+    return python
 
 
 def install_alone(python: str, package: str) -> None:
     """Install a package without what it requires, as files of its own, which may be patched."""
-    options = ["--quiet", "--no-deps", "--link-mode=copy", "--python", python]
-    done = subprocess.run(
-        [_uv(), "pip", "install", *options, package], capture_output=True, text=True, check=False
-    )
-    if done.returncode:
-        pytest.skip(f"cannot be installed here: {package}: {done.stderr[-500:]}")
+    _uv("pip", "install", "--quiet", "--no-deps", "--link-mode=copy", "--python", python, package)
 
 
-def _uv() -> str:
+def _uv(*command: str) -> None:
     uv = os.environ.get("UV") or shutil.which("uv")
     if uv is None:
         pytest.skip("uv is not installed, which makes an environment with other packages")
-    return uv
+    done = subprocess.run([uv, *command], capture_output=True, text=True, check=False)
+    if done.returncode:
+        pytest.skip(f"cannot be installed here: {' '.join(command)}: {done.stderr[-500:]}")
 
 
-def run(python: str, *arguments: str) -> None:
-    done = subprocess.run([python, *arguments], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
+def run(python: str, *arguments: object) -> None:
+    output(python, *arguments)

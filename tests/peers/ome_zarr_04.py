@@ -28,7 +28,6 @@ def checksum(values: Any) -> str:
 
 
 def read(root: str, path: str) -> dict[str, Any]:
-    """Read an image with both libraries."""
     group = zarr.open_group(root, mode="r")[path] if path else zarr.open_group(root, mode="r")
     (image,) = group.attrs["multiscales"]
     levels = [group[dataset["path"]] for dataset in image["datasets"]]

@@ -6,7 +6,6 @@ import json
 import os
 import re
 import shutil
-import subprocess
 import sys
 from pathlib import Path
 
@@ -14,20 +13,18 @@ import numpy as np
 import pytest
 
 import n5zarr
+from tests.contract.stored import by_tensorstore
 from tests.docs.test_examples import run_command
+from tests.outputs import output
 from tests.peers.environments import environment, installs_projects
 
 tensorstore = pytest.importorskip("tensorstore", reason="peer: uv sync installs it")
 
 REPOSITORY = Path(__file__).parents[2]
 TEXT = (REPOSITORY / "docs/engines.md").read_text()
-SCRIPTS = dict(
-    re.findall(r"^```py(?:thon)?\n# (\w+)\.py\n(.*?)^```", TEXT, re.DOTALL | re.MULTILINE)
-)
+SCRIPTS = dict(re.findall(r"(?ms)^```py(?:thon)?\n# (\w+)\.py\n(.*?)^```", TEXT))
 SECTIONS = dict(re.findall(r"^## (.+)\n([\s\S]*?)(?=^## |\Z)", TEXT, re.MULTILINE))
-MPI = re.findall(
-    r"^ *(?:from|with) .*MPIPool.*$", SECTIONS["MPI"], re.MULTILINE
-)  # lines that differ
+MPI = re.findall(r"(?m)^ *(?:from|with) .*MPIPool.*$", SECTIONS["MPI"])  # lines that differ
 ENGINES = ("cubed==0.28.0", "ray==2.60.0", "dask-jobqueue==0.9.0", "mpi4py==4.1.2", "mpich==5.0.2")
 
 SCHEDULER = """#!{python}
@@ -41,12 +38,6 @@ for n in range(int(lines[1]), int(lines[2]) + 1) if lines else [0]:
     subprocess.run(["sh", "-c", options[-1]], env=env, check=True, stdout=subprocess.DEVNULL)
 print(7)
 """  # runs the jobs at once
-
-
-def read(path: str, driver: str = "n5") -> np.ndarray:
-    spec = {"driver": driver, "kvstore": {"driver": "file", "path": path}}
-    values = np.asarray(tensorstore.open(spec).result().read().result())
-    return values.T if driver == "n5" else values
 
 
 @pytest.fixture(autouse=True)
@@ -64,18 +55,18 @@ def python(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 def run_script(name: str, *command: str) -> str:
     Path(f"{name}.py").write_text(SCRIPTS[name])
-    done = subprocess.run([*command, f"{name}.py"], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    return done.stdout
+    return output(*command, f"{name}.py")
 
 
 def check_half(container: str) -> None:
-    np.testing.assert_array_equal(read(f"{container}/em/half"), read("sample.n5/em/s0") // 2)
+    found, whole = map(by_tensorstore, (Path(container, "em/half"), Path("sample.n5/em/s0")))
+    np.testing.assert_array_equal(found, whole // 2)
 
 
 def check_converted(container: str) -> None:
-    found = read(f"{container}/em/s0", "zarr3")
-    np.testing.assert_array_equal(found, read("sample.n5/em/s0"))
+    spec = {"driver": "zarr3", "kvstore": {"driver": "file", "path": f"{container}/em/s0"}}
+    found = tensorstore.open(spec).result().read().result()
+    np.testing.assert_array_equal(found, by_tensorstore(Path("sample.n5/em/s0")))
 
 
 @pytest.mark.each_of(2)
@@ -106,9 +97,7 @@ def test_engine(python: str, engine: str) -> None:
 @pytest.mark.long
 @installs_projects
 def test_dask_jobqueue(python: str) -> None:
-    (shown,) = re.findall(
-        r"^```text\n(.*?)^```", SECTIONS["dask-jobqueue"], re.DOTALL | re.MULTILINE
-    )
+    (shown,) = re.findall(r"(?ms)^```text\n(.*?)^```", SECTIONS["dask-jobqueue"])
     assert run_script("jobs", python).startswith(shown)
 
 
@@ -120,11 +109,9 @@ def test_arrays(section: str, tmp_path: Path) -> None:
     for name in ("sbatch", "bsub"):
         (tmp_path / name).write_text(SCHEDULER.format(python=sys.executable))
         (tmp_path / name).chmod(0o755)
-    (script,) = re.findall(r"^```bash\n(.*?)^```", SECTIONS[section], re.DOTALL | re.MULTILINE)
+    (script,) = re.findall(r"(?ms)^```bash\n(.*?)^```", SECTIONS[section])
     path = os.pathsep.join([str(tmp_path), str(Path(sys.executable).parent), os.environ["PATH"]])
-    bash = shutil.which("bash")
-    assert bash is not None
-    subprocess.run([bash, "-ec", script], env={**os.environ, "PATH": path}, check=True)
+    output("bash", "-ec", script, env={"PATH": path})
     check_converted({"SLURM arrays": "slurm.zarr", "LSF arrays": "lsf.zarr"}[section])
 
 

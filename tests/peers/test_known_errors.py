@@ -16,6 +16,7 @@ import zarr
 from zarr.storage import LocalStore
 
 import n5zarr
+from tests.contract.stored import by_tensorstore, spec_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -28,25 +29,19 @@ DOCUMENTS = Path(__file__).parents[1] / "data" / "attributes"
 VALUES = np.arange(1, 36, dtype="u1").reshape(5, 7)
 
 
-def by_tensorstore(dataset: Path) -> np.ndarray:
-    spec = {"driver": "n5", "kvstore": {"driver": "file", "path": str(dataset)}}
-    return np.asarray(tensorstore.open(spec).result().read().result().T)
-
-
 def by_z5py(dataset: Path) -> np.ndarray:
     return np.asarray(z5py.File(str(dataset.parent), "r")[dataset.name][:])
 
 
 def test_z5py_reads_other_numbers_where_a_block_inside_is_small(tmp_path: Path) -> None:
-    array = n5zarr.create_array(
-        tmp_path / "c.n5", path="a", shape=(4, 6), chunks=(2, 3), dtype="u1"
-    )
-    n5zarr.write_block(tmp_path / "c.n5", "a", (0, 0), np.array([[5, 6], [7, 8]], "u1"))
+    dataset = tmp_path / "c.n5" / "a"
+    array = n5zarr.create_array(dataset, shape=(4, 6), chunks=(2, 3), dtype="u1")
+    n5zarr.write_block(dataset, "", (0, 0), np.array([[5, 6], [7, 8]], "u1"))
     expected = np.zeros((4, 6), "u1")
     expected[:2, :2] = [[5, 6], [7, 8]]
     np.testing.assert_array_equal(array[...], expected)
-    np.testing.assert_array_equal(by_tensorstore(tmp_path / "c.n5" / "a"), expected)
-    assert by_z5py(tmp_path / "c.n5" / "a")[:2, :3].tolist() == [[5, 6, 7], [8, 0, 0]]
+    np.testing.assert_array_equal(by_tensorstore(dataset), expected)
+    assert by_z5py(dataset)[:2, :3].tolist() == [[5, 6, 7], [8, 0, 0]]
 
 
 def test_z5py_reads_other_numbers_where_a_dataset_has_grown(tmp_path: Path) -> None:
@@ -91,8 +86,7 @@ def test_a_group_of_bigstitcher_is_an_array_of_zeros_to_others(tmp_path: Path) -
     n5zarr.create_array(setup / "timepoint0" / "s0", data=VALUES)
     shutil.copy(DOCUMENTS / "21-bigstitcher-setup-group-full.json", setup / "attributes.json")
     assert isinstance(n5zarr.open(setup), zarr.Group)
-    spec = {"driver": "n5", "kvstore": {"driver": "file", "path": str(setup)}}
-    phantom = tensorstore.open(spec).result()
+    phantom = tensorstore.open(spec_of(setup)).result()
     corner = (slice(0, 3),) * len(phantom.shape)
     assert not phantom[corner].read().result().any()
     assert not z5py.File(str(setup.parent), "r")["setup0"][corner].any()

@@ -15,6 +15,7 @@ import pytest
 
 import n5zarr
 from tests.contract import bigstitcher
+from tests.contract.stored import by_tensorstore
 from tests.contract.viewers import validate_ome
 from tests.peers import ome_zarr_04
 from tests.peers.environments import environment, run
@@ -59,7 +60,6 @@ def project(folder: Path) -> Path:
 
 
 def images_in(root: Path) -> list[str]:
-    """Return the paths of the images in a hierarchy."""
     documents = sorted(root.rglob(".zattrs"))
     found = [each.parent for each in documents if "multiscales" in json.loads(each.read_text())]
     return ["" if each == root else each.relative_to(root).as_posix() for each in found]
@@ -140,19 +140,8 @@ def test_the_sample_has_its_colours_and_levels(found: dict[str, Any], folder: Pa
     images = below(found, str(folder / "sample.zarr"))
     assert sorted(images) == ["em", "labels"]
     assert (len(images["em"]["by zarr"]), images["em"]["limits"]) == (3, [[0, 255]])
-    sums = [ome_zarr_04.checksum(level) for level in tensorstore_levels("em", 3)]
-    assert images["em"]["by ome-zarr"] == sums
-
-
-def tensorstore_levels(path: str, n: int) -> list[np.ndarray]:
-    """Read levels of the sample with tensorstore, C order."""
-    tensorstore = pytest.importorskip("tensorstore", reason="peer: uv sync installs it")
-    root = Path(n5zarr.sample_path(), path)
-    specs = [
-        {"driver": "n5", "kvstore": {"driver": "file", "path": str(root / f"s{i}")}}
-        for i in range(n)
-    ]
-    return [np.asarray(tensorstore.open(spec).result().read().result()).T for spec in specs]
+    levels = [by_tensorstore(Path(n5zarr.sample_path(), "em", f"s{i}")) for i in range(3)]
+    assert images["em"]["by ome-zarr"] == [ome_zarr_04.checksum(level) for level in levels]
 
 
 def test_time_points_of_a_project_are_an_axis(found: dict[str, Any], folder: Path) -> None:

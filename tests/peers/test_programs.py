@@ -12,30 +12,29 @@ from zarr.storage import LocalStore
 
 import n5zarr
 from n5zarr import N5Store
+from tests.contract.stored import by_tensorstore
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-tensorstore = pytest.importorskip("tensorstore", reason="peer: uv sync installs it")
+    from zarr.abc.store import Store
+
 z5py = pytest.importorskip("z5py", reason="peer: uv sync installs it")
 
+same = np.testing.assert_array_equal
 SHAPE, BLOCK = (7, 11, 13), (3, 4, 5)
 VALUES = np.arange(7 * 11 * 13, dtype="u2").reshape(SHAPE)
 SCALE, OFFSET = (40, 8, 4), (80, 16, 12)  # in nm; z, y, x
 
-pytestmark = [
-    pytest.mark.long,
-    *(
-        pytest.mark.filterwarnings(message)
-        for message in (
-            "ignore:The 'future.infer_string' option is deprecated:DeprecationWarning",  # anndata
-            "ignore:zarr v3 will become the only option:DeprecationWarning",  # anndata
-            "ignore:This setting will be removed in 0.14:DeprecationWarning",  # anndata
-            "ignore:using axis names to define which axes are ch:DeprecationWarning",  # funlib
-        )
-    ),
-]
+WARNINGS = (
+    "The 'future.infer_string' option is deprecated",  # anndata
+    "zarr v3 will become the only option",  # anndata
+    "This setting will be removed in 0.14",  # anndata
+    "using axis names to define which axes are ch",  # funlib
+)
+filters = (pytest.mark.filterwarnings(f"ignore:{text}:DeprecationWarning") for text in WARNINGS)
+pytestmark = [pytest.mark.long, *filters]
 
 
 @pytest.fixture(autouse=True)
@@ -54,22 +53,15 @@ def program(name: str) -> Any:
     return pytest.importorskip(name, reason="program: uv sync installs it")
 
 
-def read_by_tensorstore(root: Path, path: str) -> np.ndarray:
-    kvstore = {"driver": "file", "path": str(root / path)}
-    opened = tensorstore.open({"driver": "n5", "kvstore": kvstore}).result()
-    return np.asarray(opened.read().result().transpose())
-
-
 def read_by_z5py(root: Path, path: str) -> np.ndarray:
     return np.asarray(z5py.File(str(root), "r")[path][:])
 
 
 def test_z5py_and_tensorstore_agree(root: Path) -> None:
-    """z5py and tensorstore read an array in the order of numpy."""
     with z5py.File(str(root), "a", use_zarr_format=False) as file:
         file.create_dataset("x", data=VALUES, chunks=BLOCK)
-    np.testing.assert_array_equal(read_by_tensorstore(root, "x"), VALUES)
-    np.testing.assert_array_equal(read_by_z5py(root, "x"), VALUES)
+    same(by_tensorstore(root / "x"), VALUES)
+    same(read_by_z5py(root, "x"), VALUES)
 
 
 # ---------------------------------------------------------------------- anndata
@@ -103,11 +95,11 @@ def cells(root: Path, zarr_format: int) -> np.ndarray:
 def test_anndata_reads_what_it_wrote(root: Path, cells: np.ndarray, zarr_format: int) -> None:
     found = program("anndata").read_zarr(N5Store(root, mode="r"))
     assert zarr.open_group(N5Store(root), mode="r").metadata.zarr_format == zarr_format
-    np.testing.assert_array_equal(found.X, cells)
+    same(found.X, cells)
     assert (found.layers["csr"].format, found.layers["csc"].format) == ("csr", "csc")
     for name in ("csr", "csc"):
-        np.testing.assert_array_equal(found.layers[name].toarray(), cells)
-    np.testing.assert_array_equal(found.obsm["pca"], VALUES[:2, :, 3].T)
+        same(found.layers[name].toarray(), cells)
+    same(found.obsm["pca"], VALUES[:2, :, 3].T)
     assert list(found.obs["kind"]) == list("abcabcabcab")
     assert found.obs["kind"].dtype == "category"
     assert list(found.obs_names) == [f"cell {k}" for k in range(11)]
@@ -116,21 +108,21 @@ def test_anndata_reads_what_it_wrote(root: Path, cells: np.ndarray, zarr_format:
 
 def test_anndata_reads_lazily(root: Path, cells: np.ndarray) -> None:
     lazy = program("anndata.experimental").read_lazy(N5Store(root, mode="r"))
-    np.testing.assert_array_equal(lazy.X[2:7].compute(), cells[2:7])
-    np.testing.assert_array_equal(lazy.layers["csr"][2:7].compute().toarray(), cells[2:7])
-    np.testing.assert_array_equal(lazy[:, 3:5].layers["csc"].compute().toarray(), cells[:, 3:5])
+    same(lazy.X[2:7].compute(), cells[2:7])
+    same(lazy.layers["csr"][2:7].compute().toarray(), cells[2:7])
+    same(lazy[:, 3:5].layers["csc"].compute().toarray(), cells[:, 3:5])
     backed = program("anndata.io").sparse_dataset(
         zarr.open_group(N5Store(root), path="layers/csr", mode="r")
     )
-    np.testing.assert_array_equal(backed[2:5].toarray(), cells[2:5])
+    same(backed[2:5].toarray(), cells[2:5])
 
 
 def test_others_read_the_numbers_of_anndata(root: Path, cells: np.ndarray) -> None:
     data = program("scipy.sparse").csr_matrix(cells)
-    for read in (read_by_tensorstore, read_by_z5py):
-        np.testing.assert_array_equal(read(root, "X"), cells)
-        np.testing.assert_array_equal(read(root, "layers/csr/data"), data.data)
-        np.testing.assert_array_equal(read(root, "layers/csr/indptr"), data.indptr)
+    parts = {"X": cells, "layers/csr/data": data.data, "layers/csr/indptr": data.indptr}
+    for name, expected in parts.items():
+        same(by_tensorstore(root / name), expected)
+        same(read_by_z5py(root, name), expected)
 
 
 def test_anndata_adds_to_a_container_of_others(root: Path, zarr_format: int) -> None:
@@ -141,8 +133,8 @@ def test_anndata_adds_to_a_container_of_others(root: Path, zarr_format: int) -> 
     with anndata.settings.override(zarr_write_format=zarr_format):
         program("anndata.io").write_elem(group, "x", VALUES[2])
     found = program("anndata.io").read_elem(zarr.open_group(N5Store(root), path="table")["x"])
-    np.testing.assert_array_equal(found, VALUES[2])
-    np.testing.assert_array_equal(read_by_z5py(root, "em/s0"), VALUES)
+    same(found, VALUES[2])
+    same(read_by_z5py(root, "em/s0"), VALUES)
 
 
 # ---------------------------------------------------------------------- ome-zarr
@@ -155,7 +147,6 @@ def ome_format(request: pytest.FixtureRequest) -> Any:
 
 @pytest.fixture
 def image(root: Path, ome_format: Any) -> list[np.ndarray]:
-    """Write a pyramid with ome-zarr into a group of a container."""
     levels = [VALUES, VALUES[:, ::2, ::2]]
     group = zarr.open_group(N5Store(root), path="im", mode="w", zarr_format=ome_format.zarr_format)
     program("ome_zarr.writer").write_multiscale(
@@ -175,33 +166,29 @@ def test_ome_zarr_writes_a_pyramid(root: Path, image: list[np.ndarray], ome_form
     paths = [level["path"] for level in attributes["multiscales"][0]["datasets"]]
     for path, level in zip(paths, image, strict=True):
         array: Any = group[path]
-        np.testing.assert_array_equal(array[...], level)
-        np.testing.assert_array_equal(read_by_tensorstore(root, f"im/{path}"), level)
-        np.testing.assert_array_equal(read_by_z5py(root, f"im/{path}"), level)
+        same(array[...], level)
+        same(by_tensorstore(root / f"im/{path}"), level)
+        same(read_by_z5py(root, f"im/{path}"), level)
     found = n5zarr.geometry(root, "im")
     assert (found.names, found.units) == (("z", "y", "x"), ("nanometer",) * 3)
     scales = [SCALE, pytest.approx((40, 8 * 11 / 6, 4 * 13 / 7))]
     assert [level.scale for level in found.levels] == scales
 
 
-def test_ome_zarr_reads_the_store(root: Path, image: list[np.ndarray]) -> None:
-    location = program("ome_zarr.io").ZarrLocation(N5Store(root / "im", mode="r"))
-    (node,) = program("ome_zarr.reader").Reader(location)()
-    for found, level in zip(node.data, image, strict=True):
-        np.testing.assert_array_equal(found.compute(), level)
-
-
-def test_ome_zarr_reads_the_copied_keys(
-    tmp_path: Path, root: Path, image: list[np.ndarray]
+@pytest.mark.parametrize("is_copied", [False, True], ids=["the store", "its copied keys"])
+def test_ome_zarr_reads(
+    tmp_path: Path, root: Path, image: list[np.ndarray], is_copied: bool
 ) -> None:
-    """ome-zarr reads the copied keys of a store, as releases up to 0.21 need files or fsspec."""
-    for key, value in N5Store(root / "im", mode="r").as_mapping().items():
-        (tmp_path / "copy" / key).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / "copy" / key).write_bytes(value)
-    location = program("ome_zarr.io").ZarrLocation(LocalStore(tmp_path / "copy", read_only=True))
-    (node,) = program("ome_zarr.reader").Reader(location)()
+    """ome-zarr reads a store, or its copied keys: releases up to 0.21 need files or fsspec."""
+    store: Store = N5Store(root / "im", mode="r")
+    if is_copied:
+        for key, value in N5Store(root / "im", mode="r").as_mapping().items():
+            (tmp_path / "copy" / key).parent.mkdir(parents=True, exist_ok=True)
+            (tmp_path / "copy" / key).write_bytes(value)
+        store = LocalStore(tmp_path / "copy", read_only=True)
+    (node,) = program("ome_zarr.reader").Reader(program("ome_zarr.io").ZarrLocation(store))()
     for found, level in zip(node.data, image, strict=True):
-        np.testing.assert_array_equal(found.compute(), level)
+        same(found.compute(), level)
 
 
 def test_ome_zarr_writes_an_image(root: Path, ome_format: Any) -> None:
@@ -213,8 +200,8 @@ def test_ome_zarr_writes_an_image(root: Path, ome_format: Any) -> None:
     arrays: Any = dict(zarr.open_group(N5Store(root), mode="r").arrays())
     assert len(arrays) == 2
     (full,) = (name for name, array in arrays.items() if array.shape == SHAPE)
-    np.testing.assert_array_equal(arrays[full][...], VALUES)
-    np.testing.assert_array_equal(read_by_tensorstore(root, full), VALUES)
+    same(arrays[full][...], VALUES)
+    same(by_tensorstore(root / full), VALUES)
 
 
 # ---------------------------------------------------------------------- BigDataViewer: pybdv
@@ -229,11 +216,11 @@ def test_pybdv_and_n5zarr_work_on_one_container(root: Path) -> None:
         resolution=[0.5, 0.2, 0.1], unit="um", chunks=BLOCK,
     )  # fmt: skip
     group: Any = zarr.open_group(N5Store(root), path="setup0/timepoint0", mode="r+")
-    np.testing.assert_array_equal(group["s0"][...], values)
-    np.testing.assert_array_equal(group["s1"][...], values[1::2, 1::2, 1::2])
+    same(group["s0"][...], values)
+    same(group["s1"][...], values[1::2, 1::2, 1::2])
     assert n5zarr.geometry(root, "setup0/timepoint0/s1").scale == (1.0, 0.4, 0.2)
     stacked = n5zarr.open_bdv(root)["s1"]["data"].sel(setup=0, timepoint=0)
-    np.testing.assert_array_equal(stacked, values[1::2, 1::2, 1::2])
+    same(stacked, values[1::2, 1::2, 1::2])
     np.testing.assert_allclose(stacked["x"], 0.05 + 0.2 * np.arange(13))
 
     group["s0"][...] = 0
@@ -245,8 +232,8 @@ def test_pybdv_and_n5zarr_work_on_one_container(root: Path) -> None:
     dataset[box] = values[box]
     expected = np.zeros_like(values)
     expected[box] = values[box]
-    np.testing.assert_array_equal(group["s0"][...], expected)
-    np.testing.assert_array_equal(group["s1"][halved], expected[1::2, 1::2, 1::2][halved])
+    same(group["s0"][...], expected)
+    same(group["s1"][halved], expected[1::2, 1::2, 1::2][halved])
 
 
 def test_pybdv_writes_the_xml_beside_a_setup(root: Path) -> None:
@@ -266,8 +253,8 @@ def test_pybdv_writes_the_xml_beside_a_setup(root: Path) -> None:
     )  # fmt: skip
     tree: Any = n5zarr.open_bdv(file)
     whole, half = (tree[name]["data"][0, 0] for name in ("s0", "s1"))
-    np.testing.assert_array_equal(whole, VALUES)
-    np.testing.assert_array_equal(half, n5zarr.open_array(root / setup / "s1"))
+    same(whole, VALUES)
+    same(half, n5zarr.open_array(root / setup / "s1"))
     assert [*half.n5.voxel_size.values()] == [*np.multiply(SCALE, factors[1][::-1])]
 
 
@@ -285,9 +272,9 @@ def test_funlib_persistence(root: Path) -> None:
     assert (tuple(found.voxel_size), tuple(found.offset)) == (SCALE, OFFSET)
     assert (found.axis_names, found.units) == (["z", "y", "x"], ["nm"] * 3)
     box = geometry.Roi((120, 32, 20), (80, 24, 16))
-    np.testing.assert_array_equal(found[box], VALUES[1:3, 2:5, 2:6])
-    np.testing.assert_array_equal(read_by_tensorstore(root, "f/x"), VALUES)
-    np.testing.assert_array_equal(read_by_z5py(root, "f/x"), VALUES)
+    same(found[box], VALUES[1:3, 2:5, 2:6])
+    same(by_tensorstore(root / "f/x"), VALUES)
+    same(read_by_z5py(root, "f/x"), VALUES)
     shown = n5zarr.geometry(root, "f/x")
     assert (shown.scale, shown.translation, shown.convention) == (SCALE, OFFSET, "funlib")
 
@@ -302,7 +289,7 @@ def test_funlib_persistence_keeps_what_is_there(root: Path) -> None:
         N5Store(root), SHAPE, path="x", offset=OFFSET, voxel_size=SCALE, chunk_shape=BLOCK,
         dtype="u2", mode="a",
     )  # fmt: skip
-    np.testing.assert_array_equal(found[found.roi], VALUES)
+    same(found[found.roi], VALUES)
     assert n5zarr.open_array(root, path="x").attrs["kept"] == 1
     with pytest.raises(PermissionError):
         persistence.prepare_ds(N5Store(root), (7, 11, 17), path="x", dtype="u2", mode="a")
@@ -332,7 +319,7 @@ def test_daisy(root: Path, parallel: bool, monkeypatch: pytest.MonkeyPatch) -> N
         fit="shrink", max_workers=2,
     )  # fmt: skip
     assert daisy.run_blockwise([task], multiprocessing=parallel, progress=False)
-    np.testing.assert_array_equal(read_by_tensorstore(root, "out"), VALUES * 2)
+    same(by_tensorstore(root / "out"), VALUES * 2)
 
 
 def copied_by_gunpowder(gp: Any, root: Path) -> Any:
@@ -357,17 +344,14 @@ def test_gunpowder(root: Path) -> None:
     spec = copied_by_gunpowder(gp, root)
     assert (tuple(spec.voxel_size), tuple(spec.roi.offset)) == (SCALE, OFFSET)
     array: Any = zarr.open_array(N5Store(root), path="copy", mode="r")
-    np.testing.assert_array_equal(array[...], VALUES)
+    same(array[...], VALUES)
     assert {name: list(array.attrs[name]) for name in attributes} == attributes
-    np.testing.assert_array_equal(read_by_tensorstore(root, "copy"), VALUES)
-    np.testing.assert_array_equal(read_by_z5py(root, "copy"), VALUES)
+    same(by_tensorstore(root / "copy"), VALUES)
+    same(read_by_z5py(root, "copy"), VALUES)
 
 
 def test_gunpowder_with_the_order_of_n5(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """gunpowder reads attributes in N5's order, as before zarr 3, if one method is replaced.
-
-    One method brings that back.
-    """
+    """gunpowder reads attributes in N5's order, as before zarr 3, if one method is replaced."""
     gp = program("gunpowder")
 
     def is_n5(node: Any) -> bool:
@@ -382,7 +366,7 @@ def test_gunpowder_with_the_order_of_n5(root: Path, monkeypatch: pytest.MonkeyPa
     for path in ("raw", "copy"):
         shown = n5zarr.geometry(root, path)
         assert (shown.scale, shown.translation) == (SCALE, OFFSET)
-    np.testing.assert_array_equal(read_by_z5py(root, "copy"), VALUES)
+    same(read_by_z5py(root, "copy"), VALUES)
 
 
 # ---------------------------------------------------------------------- hoa-tools
@@ -425,5 +409,5 @@ def test_hoa_tools(atlas: Any, whose: str, monkeypatch: pytest.MonkeyPatch) -> N
         monkeypatch.setattr(program("hoa_tools.dataset"), "N5FSStore", store)
     array = atlas.data_array(downsample_level=0)
     assert (array.dims, array.shape) == (("z", "y", "x"), SHAPE)
-    np.testing.assert_array_equal(array[2:5, 3:9].to_numpy(), VALUES[2:5, 3:9])
+    same(array[2:5, 3:9].to_numpy(), VALUES[2:5, 3:9])
     np.testing.assert_allclose(array["z"], np.arange(7) * atlas.data.voxel_size_um)

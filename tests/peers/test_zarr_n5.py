@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
-import tensorstore as ts
 import zarr
 from zarr.storage import LocalStore
 
 import n5zarr
+from tests.contract.stored import write_by_tensorstore
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -68,15 +68,9 @@ def test_it_reads_what_n5zarr_writes(name: str, data_type: str, tmp_path: Path) 
 def test_n5zarr_reads_its_documents(name: str, data_type: str, tmp_path: Path) -> None:
     """Its converter writes them beside blocks, here of tensorstore; its codec writes no blocks."""
     values = values_of(data_type)
-    metadata = {
-        "dimensions": SHAPE[::-1],
-        "blockSize": BLOCK[::-1],
-        "dataType": data_type,
-        "compression": {k: v for k, v in COMPRESSIONS[name].items() if k != "useZlib"},
-    }
     path = tmp_path / "a.n5"
-    spec = {"driver": "n5", "kvstore": {"driver": "file", "path": str(path)}}
-    ts.open({**spec, "metadata": metadata}, create=True).result().write(values.T).result()
+    compression = {k: v for k, v in COMPRESSIONS[name].items() if k != "useZlib"}
+    write_by_tensorstore(path, values, BLOCK, compression)
     asyncio.run(convert_hierarchy(str(path), infer_groups=False))
     with zarr.config.set({"codecs.n5_default": "n5zarr.store.n5_default.N5DefaultCodec"}):
         array: Any = zarr.open_array(path, mode="r")
@@ -138,16 +132,11 @@ def test_its_documents_beside_n5_change_nothing(tmp_path: Path) -> None:
     ]
     grid = {"name": "zarrs.regular_bounded", "configuration": {"chunk_shape": list(BLOCK[::-1])}}
     document = {
-        "zarr_format": 3,
-        "node_type": "array",
-        "shape": list(SHAPE[::-1]),
-        "data_type": "uint16",
-        "chunk_grid": grid,
+        "zarr_format": 3, "node_type": "array", "shape": SHAPE[::-1], "data_type": "uint16",
+        "chunk_grid": grid, "fill_value": 0, "attributes": {"_n5": attributes},
         "chunk_key_encoding": {"name": "v2", "configuration": {"separator": "/"}},
-        "fill_value": 0,
         "codecs": [{"name": "n5_default", "configuration": {"codecs": inner}}],
-        "attributes": {"_n5": attributes},
-    }
+    }  # fmt: skip
     (tmp_path / "a.n5/a/zarr.json").write_text(json.dumps(document))
     (tmp_path / "a.n5/zarr.json").write_text('{"zarr_format": 3, "node_type": "group"}')
     np.testing.assert_array_equal(n5zarr.open_array(tmp_path / "a.n5", path="a")[...], values)

@@ -21,13 +21,11 @@ from zarr.testing import strategies as zst
 
 from n5zarr import N5Store
 from n5zarr.fast.default import default_pipeline_name
-from tests.peers.zarr_suite import differences, is_wrong, run
+from tests.peers.suites import failures
+from tests.peers.zarr_suite import differences, run
 
 SOURCE = os.environ.get("N5ZARR_ZARR_SOURCE", "")
-PIPELINES = [
-    "n5zarr.arrays.pipeline.N5CodecPipeline",
-    default_pipeline_name(),
-]
+PIPELINES = ["n5zarr.arrays.pipeline.N5CodecPipeline", default_pipeline_name()]
 
 
 @pytest.mark.each_of(2)
@@ -66,5 +64,5 @@ if SOURCE:
         )
         assert len(plain) > 500
         assert differences(plain, imported) == []
-        wrong = [message for outcome, message in store.values() if is_wrong(outcome)]
-        assert all("expected a regular grid" in message for message in wrong), json.dumps(wrong)
+        wrong = failures(store)
+        assert all("expected a regular grid" in each for each in wrong.values()), json.dumps(wrong)

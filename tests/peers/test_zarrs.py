@@ -5,8 +5,6 @@ from __future__ import annotations
 import math
 import pickle
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +16,7 @@ import zarr
 
 import n5zarr
 from n5zarr import N5Store
+from tests.outputs import python
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -145,8 +144,5 @@ assert zarr.config.get("codec_pipeline.path") == "{THEIRS}"
 by_zarr = zarr.open_array(n5zarr.N5Store(path), path="em/s0", mode="r")[...]
 print(int(by_zarr.sum()), int(n5zarr.open(path, path="em/s0")[...].sum()))
 """
-    done = subprocess.run(
-        [sys.executable, "-W", "error", "-c", code], capture_output=True, text=True, check=False
-    )
     total = dataset(f"{n5zarr.sample_path()}/em/s0").read().result().sum()
-    assert done.stdout.split() == [str(total)] * 2, done.stderr
+    assert python("-W", "error", "-c", code).split() == [str(total)] * 2

@@ -51,33 +51,29 @@ def known(array: Any) -> dict[str, Any]:
     }
 
 
-# ---------------------------------------------------------------------- each writes and reads
+# --------------------------------------------------- lines that are the same with either library
 
 
-def write_pybdv(zarr: Any, folder: Path) -> None:
-    store = zarr.N5FSStore(str(folder / "pybdv.n5"), overwrite=False)
-    with zarr.open(store, mode="a") as group:
-        pyramid = {"setup0/timepoint0/s0": da.from_array(VALUES, chunks=BLOCK)}
-        arrays = [
-            group.zeros(
-                name=name, shape=level.shape, dtype=level.dtype, chunks=BLOCK,
-                compressor=numcodecs.GZip(), overwrite=False,
-            )
-            for name, level in pyramid.items()
-        ]  # fmt: skip
-        da.store(list(pyramid.values()), arrays, lock=None)
-        group["setup0"].attrs["downsamplingFactors"] = [[1, 1, 1]]
+def fill_pybdv(group: Any) -> None:
+    pyramid = {"setup0/timepoint0/s0": da.from_array(VALUES, chunks=BLOCK)}
+    arrays = [
+        group.zeros(
+            name=name, shape=level.shape, dtype=level.dtype, chunks=BLOCK,
+            compressor=numcodecs.GZip(), overwrite=False,
+        )
+        for name, level in pyramid.items()
+    ]  # fmt: skip
+    da.store(list(pyramid.values()), arrays, lock=None)
+    group["setup0"].attrs["downsamplingFactors"] = [[1, 1, 1]]
 
 
-def read_pybdv(zarr: Any, folder: Path) -> dict[str, Any]:
-    group = zarr.open(zarr.N5FSStore(str(folder / "pybdv.n5")), mode="r")
+def found_pybdv(group: Any) -> dict[str, Any]:
     key = "setup0/timepoint0/s0"
     factors = group["setup0"].attrs["downsamplingFactors"]
     return {"there": (key in group, "setup1" in group), "factors": factors, **known(group[key])}
 
 
-def write_rhapso(zarr: Any, folder: Path) -> None:
-    root = zarr.group(zarr.N5Store(str(folder / "rhapso.n5")), overwrite=False)
+def begin_rhapso(root: Any) -> None:
     root.attrs["n5"] = "4.0.0"
     if BEADS in root:
         del root[BEADS]
@@ -85,6 +81,47 @@ def write_rhapso(zarr: Any, folder: Path) -> None:
     group.attrs["pointcloud"] = "1.0.0"
     group.attrs["type"] = "list"
     group.attrs["list version"] = "1.0.0"
+
+
+def found_rhapso(root: Any, group: Any) -> dict[str, Any]:
+    found: dict[str, Any] = {name: known(root[f"{BEADS}/{name}"]) for name in ("id", "loc")}
+    found |= {"none": root[f"{BEADS}/none"].shape, "attrs": dict(root[BEADS].attrs), "nodes": {}}
+    path, node = "", root
+    while isinstance(node, group) and list(node):
+        found["nodes"][path] = sorted(node)
+        path = f"{path}/{found['nodes'][path][0]}".lstrip("/")
+        node = root[path]
+    return found
+
+
+def fill_gunpowder(array: Any, *, reverses: bool) -> None:
+    array.attrs["offset"] = OFFSET[::-1] if reverses else OFFSET
+    array.attrs["resolution"] = SCALE[::-1] if reverses else SCALE
+    array[2:7, :, 3:13] = VALUES[2:7, :, 3:13]
+
+
+def placed(array: Any, *, reverses: bool) -> dict[str, Any]:
+    order = -1 if reverses else 1
+    scale, offset = (tuple(array.attrs[name][::order]) for name in ("resolution", "offset"))
+    return {"scale": scale, "offset": offset, **known(array)}
+
+
+# ---------------------------------------------------------------------- each writes and reads
+
+
+def write_pybdv(zarr: Any, folder: Path) -> None:
+    store = zarr.N5FSStore(str(folder / "pybdv.n5"), overwrite=False)
+    with zarr.open(store, mode="a") as group:
+        fill_pybdv(group)
+
+
+def read_pybdv(zarr: Any, folder: Path) -> dict[str, Any]:
+    return found_pybdv(zarr.open(zarr.N5FSStore(str(folder / "pybdv.n5")), mode="r"))
+
+
+def write_rhapso(zarr: Any, folder: Path) -> None:
+    root = zarr.group(zarr.N5Store(str(folder / "rhapso.n5")), overwrite=False)
+    begin_rhapso(root)
     options = {"compressor": zarr.GZip()}
     root.create_dataset(f"{BEADS}/id", data=POINT_IDS, dtype="u8", chunks=(300000,), **options)
     root.create_dataset(f"{BEADS}/loc", data=POINTS, dtype="f8", chunks=(300000, 3), **options)
@@ -93,34 +130,19 @@ def write_rhapso(zarr: Any, folder: Path) -> None:
 
 def read_rhapso(zarr: Any, folder: Path) -> dict[str, Any]:
     root = zarr.open(zarr.N5Store(str(folder / "rhapso.n5")), mode="r")
-    found: dict[str, Any] = {name: known(root[f"{BEADS}/{name}"]) for name in ("id", "loc")}
-    found["none"] = root[f"{BEADS}/none"].shape
-    found["attrs"] = dict(root[BEADS].attrs)
-    found["nodes"] = {}
-    path, node = "", root
-    while isinstance(node, zarr.hierarchy.Group) and len(node):
-        found["nodes"][path] = sorted(node)
-        path = f"{path}/{found['nodes'][path][0]}".lstrip("/")
-        node = root[path]
-    return found
+    return found_rhapso(root, zarr.hierarchy.Group)
 
 
 def write_gunpowder(zarr: Any, folder: Path) -> None:
     file = zarr.open(zarr.N5Store(str(folder / "gunpowder.n5")), mode="a")
     array = file.create_dataset(name="em/raw", shape=SHAPE, compression="gzip", dtype="u2")
-    reverses = isinstance(file.chunk_store, (zarr.N5Store, zarr.N5FSStore))
-    array.attrs["offset"] = OFFSET[::-1] if reverses else OFFSET
-    array.attrs["resolution"] = SCALE[::-1] if reverses else SCALE
-    array[2:7, :, 3:13] = VALUES[2:7, :, 3:13]
+    fill_gunpowder(array, reverses=isinstance(file.chunk_store, (zarr.N5Store, zarr.N5FSStore)))
 
 
 def read_gunpowder(zarr: Any, folder: Path) -> dict[str, Any]:
     file = zarr.open(zarr.N5Store(str(folder / "gunpowder.n5")), mode="r")
-    array = file["em/raw"]
     reverses = isinstance(file.chunk_store, (zarr.N5Store, zarr.N5FSStore))
-    order = -1 if reverses else 1
-    scale, offset = (tuple(array.attrs[name][::order]) for name in ("resolution", "offset"))
-    return {"scale": scale, "offset": offset, **known(array), "chunks": ()}  # each chooses its own
+    return {**placed(file["em/raw"], reverses=reverses), "chunks": ()}  # each chooses its own
 
 
 def write_cellmap_flow(zarr: Any, folder: Path) -> None:
@@ -144,12 +166,9 @@ def read_cellmap_flow(zarr: Any, folder: Path) -> dict[str, Any]:
     parent = zarr.open(store=zarr.N5FSStore(url), path=array.path.rsplit("/", 1)[0], mode="r")
     assert parent.attrs.get("multiscales", None) is None
     assert isinstance(array, zarr.core.Array)
-    if isinstance(array.store, (zarr.n5.N5Store, zarr.n5.N5FSStore)):
-        scale, offset = array.attrs["resolution"][::-1], array.attrs["offset"][::-1]
-    else:
-        scale, offset = array.attrs["resolution"], array.attrs["offset"]
+    reverses = isinstance(array.store, (zarr.n5.N5Store, zarr.n5.N5FSStore))
     names = {"path": array.path, "parent": (parent.path, dict(parent.attrs))}
-    return {"scale": tuple(scale), "offset": tuple(offset), **names, **known(array)}
+    return {**placed(array, reverses=reverses), **names}
 
 
 def write_s3(zarr: Any, url: str, server: str) -> None:
@@ -164,26 +183,21 @@ def read_s3(zarr: Any, url: str, server: str) -> dict[str, Any]:
     return known(root["em/s0"])
 
 
-def encode_blocks(n5: Any, path: Path) -> None:
+def codec_of(n5: Any, dtype: str, shape: tuple[int, ...], name: str) -> Any:
     codecs = {"gzip": numcodecs.GZip(), "zstd": numcodecs.Zstd(), "raw": None}
-    blocks = [
-        bytes(
-            n5.N5ChunkWrapper(np.dtype(dtype), shape, compressor=codecs[name]).encode(
-                block_of(dtype, shape)
-            )
-        )
-        for dtype, shape, name in BLOCKS
-    ]
-    path.write_bytes(pickle.dumps(blocks))
+    return n5.N5ChunkWrapper(np.dtype(dtype), shape, compressor=codecs[name])
+
+
+def encode_blocks(n5: Any, path: Path) -> None:
+    pairs = ((codec_of(n5, *each), block_of(*each[:2])) for each in BLOCKS)
+    path.write_bytes(pickle.dumps([bytes(codec.encode(block)) for codec, block in pairs]))
 
 
 def decode_blocks(n5: Any, path: Path) -> list[np.ndarray]:
-    codecs = {"gzip": numcodecs.GZip(), "zstd": numcodecs.Zstd(), "raw": None}
-    decoded = []
-    for (dtype, shape, name), block in zip(BLOCKS, pickle.loads(path.read_bytes()), strict=True):
-        codec = n5.N5ChunkWrapper(np.dtype(dtype), shape, compressor=codecs[name])
-        decoded.append(np.frombuffer(codec.decode(block), dtype).reshape(shape))
-    return decoded
+    return [
+        np.frombuffer(codec_of(n5, *each).decode(block), each[0]).reshape(each[1])
+        for each, block in zip(BLOCKS, pickle.loads(path.read_bytes()), strict=True)
+    ]
 
 
 def main(task: str, server: str, *folders: str) -> None:
@@ -198,9 +212,7 @@ def main(task: str, server: str, *folders: str) -> None:
             encode_blocks(n5, folder / "blocks.pickle")
             continue
         readers = (read_pybdv, read_rhapso, read_gunpowder, read_cellmap_flow)
-        found: dict[str, Any] = {
-            read.__name__.removeprefix("read_"): read(zarr, folder) for read in readers
-        }
+        found: dict[str, Any] = {r.__name__.removeprefix("read_"): r(zarr, folder) for r in readers}
         found["s3"] = read_s3(zarr, url, server)
         found["blocks"] = decode_blocks(n5, folder / "blocks.pickle")
         (folder / "found.pickle").write_bytes(pickle.dumps(found))

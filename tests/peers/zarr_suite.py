@@ -12,65 +12,36 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
-import re
-import subprocess
 import sys
 from collections import Counter
 from importlib.metadata import version
 from pathlib import Path
 
 from tests.docs.migration.pages import with_tables
+from tests.peers.suites import HERE, PAGE, Outcomes, failures, outcomes_of, reason
 
-Outcomes = dict[str, list[str]]  # of each test: outcome, and message of a failure
-
-HERE = Path(__file__).parent
-PAGE = HERE.parents[1] / "docs" / "design" / "results.md"
 MARK = "<!-- made by `python -m tests.peers.zarr_suite` -->"
 FEW = 15  # fewer failures for one reason are not told apart
 MODULES = [
-    "tests/test_array.py",
-    "tests/test_array_stateful.py",
-    "tests/test_attributes.py",
-    "tests/test_indexing.py",
-    "tests/test_group.py",
-    "tests/test_codecs",
-    "tests/test_codec_pipeline.py",
-    "tests/test_codec_pipeline_suite.py",
-    "tests/test_fused_pipeline.py",
-    "tests/test_pipeline_parity.py",
-    "tests/test_fastpath_equivalence.py",
-    "tests/test_config.py",
-    "tests/test_api.py",
-    "tests/test_api/test_synchronous.py",
-    "tests/test_v2.py",
-    "tests/test_unified_chunk_grid.py",
-    "tests/test_properties.py",
-    "tests/test_resize.py",
-    "tests/test_info.py",
-    "tests/test_tree.py",
-    "tests/test_metadata/test_consolidated.py",
-    "tests/test_metadata/test_io.py",
+    "tests/test_array.py", "tests/test_array_stateful.py", "tests/test_attributes.py",
+    "tests/test_indexing.py", "tests/test_group.py", "tests/test_codecs",
+    "tests/test_codec_pipeline.py", "tests/test_codec_pipeline_suite.py",
+    "tests/test_fused_pipeline.py", "tests/test_pipeline_parity.py",
+    "tests/test_fastpath_equivalence.py", "tests/test_config.py", "tests/test_api.py",
+    "tests/test_api/test_synchronous.py", "tests/test_v2.py", "tests/test_unified_chunk_grid.py",
+    "tests/test_properties.py", "tests/test_resize.py", "tests/test_info.py", "tests/test_tree.py",
+    "tests/test_metadata/test_consolidated.py", "tests/test_metadata/test_io.py",
     "tests/test_store/test_core.py",
-]
+]  # fmt: skip
 # of zarr's own stores, and of parts of zarr without a store
 ONLY_IMPORTED = [
-    "tests/test_store/test_memory.py",
-    "tests/test_store/test_local.py",
-    "tests/test_store/test_wrapper.py",
-    "tests/test_store/test_logging.py",
-    "tests/test_store/test_stateful.py",
-    "tests/test_store/test_zip.py",
-    "tests/test_buffer.py",
-    "tests/test_chunk_transform.py",
-    "tests/test_experimental",
-    "tests/test_registry.py",
-    "tests/test_array_spec.py",
-    "tests/test_sync.py",
-    "tests/test_codec_entrypoints.py",
-    "tests/test_metadata/test_v2.py",
-    "tests/test_metadata/test_v3.py",
-]
+    "tests/test_store/test_memory.py", "tests/test_store/test_local.py",
+    "tests/test_store/test_wrapper.py", "tests/test_store/test_logging.py",
+    "tests/test_store/test_stateful.py", "tests/test_store/test_zip.py", "tests/test_buffer.py",
+    "tests/test_chunk_transform.py", "tests/test_experimental", "tests/test_registry.py",
+    "tests/test_array_spec.py", "tests/test_sync.py", "tests/test_codec_entrypoints.py",
+    "tests/test_metadata/test_v2.py", "tests/test_metadata/test_v3.py",
+]  # fmt: skip
 
 ASKED = ("test_array.py", "test_group", "test_api", "test_indexing", "test_codec")
 
@@ -116,28 +87,9 @@ REASONS = {
 
 def run(tests: Path, way: str, report: Path, modules: list[str]) -> Outcomes:
     """Run modules of tests in one of the ways of ``zarr_plugin.py``."""
-    options = ["-q", "-n", "2", "-p", "no:cacheprovider", "-o", "addopts="]
-    options += ["-p", "zarr_plugin", "-p", "outcomes_plugin"]
-    subprocess.run(
-        [sys.executable, "-m", "pytest", *options, "--import-mode=prepend", *modules],
-        cwd=tests,
-        env={
-            # without the options and the worker of the tests that run this
-            **{k: v for k, v in os.environ.items() if not k.startswith("PYTEST_")},
-            "PYTHONPATH": str(HERE),
-            "HYPOTHESIS_PROFILE": "ci",
-            "N5ZARR_ZARR_WAY": way,
-            "N5ZARR_OUTCOMES": str(report.resolve()),
-        },
-        check=False,
-    )
-    found: Outcomes = json.loads(report.read_text(encoding="utf-8"))
-    return found
-
-
-def is_wrong(outcome: str) -> bool:
-    """Return whether a test has failed unexpectedly."""
-    return outcome not in ("passed", "skipped", "xfailed")
+    options = ["-n", "2", "-o", "addopts=", "-p", "zarr_plugin", "--import-mode=prepend", *modules]
+    variables = {"PYTHONPATH": str(HERE), "HYPOTHESIS_PROFILE": "ci", "N5ZARR_ZARR_WAY": way}
+    return outcomes_of(options, tests, report, **variables)
 
 
 def differences(plain: Outcomes, other: Outcomes) -> list[str]:
@@ -146,38 +98,27 @@ def differences(plain: Outcomes, other: Outcomes) -> list[str]:
     return [name for name in names if plain.get(name, [""])[0] != other.get(name, [""])[0]]
 
 
-def reason(name: str, message: str) -> str:
-    """Return why a test fails."""
-    text = f"{name} {message}".replace("\n", " ")
-    return next((why for pattern, why in REASONS.items() if re.search(pattern, text)), "Other.")
-
-
 def part(plain: Outcomes, imported: Outcomes, store: Outcomes) -> str:
     """Return the part of the page for the results of all three ways."""
     other = differences(plain, imported)
-    wrong = [
-        name
-        for name in differences({k: v for k, v in plain.items() if k in store}, store)
-        if is_wrong(store[name][0])
-    ]
-    reasons = Counter(reason(name, store[name][1]) for name in wrong)
+    failed = failures(store)
+    same_names = {k: v for k, v in plain.items() if k in store}
+    wrong = [name for name in differences(same_names, store) if name in failed]
+    reasons = Counter(reason(REASONS, name, failed[name]) for name in wrong)
     passed = {name for name, (outcome, _) in store.items() if outcome == "passed"}
     asked = [name for name in store if name.removeprefix("tests/").startswith(ASKED)]
     n_kept = sum(outcome in ("skipped", "xfailed") for outcome, _ in store.values())
     n_failed = len(set(asked) & set(wrong))
     n_run = n_failed + len(passed & set(asked))
+    n_equal, zarr = len(imported) - len(other), f"zarr {version('zarr')}"
+    results = f"{len(passed)} pass, {len(wrong)} fail, and {n_kept} are skipped"
+    rate = f"{100 * n_failed / n_run:.1f} % fail"
+    of_asked = f"of those of arrays, groups, the API, indexing and codecs {rate}"
     lines = [
-        (
-            f"Of {len(imported)} tests of zarr {version('zarr')}, {len(imported) - len(other)} have"
-            " the same result with n5zarr imported."
-        ),
+        f"Of {len(imported)} tests of {zarr}, {n_equal} have the same result with n5zarr imported.",
         *(f"- differs: `{name}`" for name in other),
         "",
-        (
-            f"On stores of N5, {len(passed)} pass, {len(wrong)} fail, and {n_kept} are skipped; of"
-            " those of arrays, groups, the API, indexing and codecs"
-            f" {100 * n_failed / n_run:.1f} % fail. Why they fail:"
-        ),
+        f"On stores of N5, {results}; {of_asked}. Why they fail:",
         "",
     ]
     lines += [f"- {why} ({n})" for why, n in reasons.most_common() if n >= FEW]
@@ -187,7 +128,6 @@ def part(plain: Outcomes, imported: Outcomes, store: Outcomes) -> str:
 
 
 def main() -> int:
-    """Run the tests in all ways, and write their part of the page."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("tests", type=Path, help="the unpacked source of zarr")
     parser.add_argument("--reports", type=Path, default=Path(), help="a folder for the outcomes")
@@ -199,11 +139,9 @@ def main() -> int:
     found = {}
     for way, modules in ways.items():
         report = options.reports / f"{way}.json"
-        found[way] = (
-            json.loads(report.read_text(encoding="utf-8"))
-            if options.again
-            else run(options.tests, way, report, modules)
-        )
+        if not options.again:
+            run(options.tests, way, report, modules)
+        found[way] = json.loads(report.read_text(encoding="utf-8"))
     text = part(found["plain"], found["imported"], found["store"])
     if options.modules:
         sys.stdout.write(text)

@@ -16,7 +16,6 @@ from tests.docs.features.table import README, measure, reasons, with_table
 
 
 def main() -> None:
-    """Write the table of the README."""
     with tempfile.TemporaryDirectory() as name:
         found = measure(Path(name))
     sys.stdout.write("".join(f"{line}\n" for line in reasons(found)))

@@ -206,28 +206,15 @@ def coordinates(root, path):
 
 @dataclass(frozen=True)
 class Library:
-    """A library, and its calls.
+    """A library, and its calls."""
 
-    Parameters
-    ----------
-    name : str
-        How the table calls it.
-    distribution : str
-        Its name in package indexes.
-    lines : str
-        Define its calls.
-    packages : tuple of str
-        What an environment of its own needs; none if that of the tests does.
-    """
-
-    name: str
-    distribution: str
-    lines: str
-    packages: tuple[str, ...] = ()
+    name: str  # as the table calls it
+    distribution: str  # its name in package indexes
+    lines: str  # define its calls
+    packages: tuple[str, ...] = ()  # that an environment of its own needs
 
     @property
     def before(self) -> str:
-        """Return all lines that precede every case."""
         return f"{COMMON}{self.lines}\ndistribution = {self.distribution!r}\n"
 
 

@@ -108,13 +108,14 @@ Path("d.zarr/a/.zarray").write_text(json.dumps({"zarr_format": 2, "shape": [2, 3
     "chunks": [2, 3], "dtype": "|u1", "compressor": None, "fill_value": 0, "filters": None}))
 Path("d.zarr/a/0.0").write_bytes(bytes(range(6)))
 sorted(anything("c.n5", "em/mask").shape), anything("d.zarr", "a").tolist()"""
+OVER_HTTP = 'digest(read(f"{url}/compressions.n5", "gzip/u16"))'
+PICKLED = "array = opened('c.n5', 'em/s0')\ndigest(elements(pickle.loads(pickle.dumps(array))))"
+OF_Z5PY = """with z5py.File('c.n5', 'r') as file:
+    dataset = file['em/s0']
+digest(dataset.read_subarray((0, 0, 0), dataset.shape))"""
 AXES = EDIT.format(old='"units"', new='"axes": ["x", "y", "z"], "units"')
 NAMES = {"z": "nm", "y": "nm", "x": "nm"}
-POSITIONS = {
-    "z": [0, 40, 80, 120, 160],
-    "y": [0, 4, 8, 12, 16, 20],
-    "x": [0, 4, 8, 12, 16, 20, 24],
-}
+POSITIONS = {"z": [0, 40, 80, 120, 160], "y": [0, 4, 8, 12, 16, 20], "x": [0, 4, 8, 12, 16, 20, 24]}
 CHANGED = """payload = bytearray(zlib.decompress(data[26:-8], -15))  # between headers and checksum
 payload[1] ^= 1
 stream = zlib.compressobj(wbits=-15)
@@ -123,149 +124,86 @@ data[26:-8] = stream.compress(payload) + stream.flush()"""
 (OBJECT,) = (v for v in MANIFEST["varlength"] if v["path"] == "object")
 (TEXT,) = (v for v in MANIFEST["strings"] if v["path"] == "simple")
 
-FEATURES = (
-    Feature(
-        "Opens arrays as `zarr.Array` of zarr-python 3",
-        (Case("", IS_ZARR_3, True),),
-    ),
-    Feature(
-        "Opens Zarr v2 by the same call",
-        (Case("", ZARR_V2, [[5, 6, 7], [[0, 1, 2], [3, 4, 5]]]),),
-    ),
-    Feature(
-        "Python",
-        (Case("", 'metadata(distribution)["Requires-Python"]', SHOWN),),
-    ),
-    Feature(
-        "Reads each compression of Java",
-        (
-            *(
-                reading(name, "compressions.n5", f"{name}/u16")
-                for name in ("raw", "gzip", "bzip2", "xz", "lz4", "zstd", "blosc")
-            ),
-            reading("gzip with `useZlib`", "compressions.n5", "zlib/u16"),
+ROWS: dict[str, list[Case]] = {
+    "Opens arrays as `zarr.Array` of zarr-python 3": [Case("", IS_ZARR_3, True)],
+    "Opens Zarr v2 by the same call": [Case("", ZARR_V2, [[5, 6, 7], [[0, 1, 2], [3, 4, 5]]])],
+    "Python": [Case("", 'metadata(distribution)["Requires-Python"]', SHOWN)],
+    "Reads each compression of Java": [
+        *(
+            reading(name, "compressions.n5", f"{name}/u16")
+            for name in ("raw", "gzip", "bzip2", "xz", "lz4", "zstd", "blosc")
         ),
-    ),
-    Feature(
-        "Reads truncated, padded, smaller, larger blocks",
-        (
-            reading("truncated edges", "dtypes.n5", "uint16/3d"),
-            reading("padded edges", "blocks.n5", "full-edges"),
-            reading("smaller", "blocks.n5", "smaller-block"),
-            reading("larger", "blocks.n5", "larger-block"),
+        reading("gzip with `useZlib`", "compressions.n5", "zlib/u16"),
+    ],
+    "Reads truncated, padded, smaller, larger blocks": [
+        reading("truncated edges", "dtypes.n5", "uint16/3d"),
+        reading("padded edges", "blocks.n5", "full-edges"),
+        reading("smaller", "blocks.n5", "smaller-block"),
+        reading("larger", "blocks.n5", "larger-block"),
+    ],
+    "Reads text, varlength and object blocks": [
+        Case(
+            "text", f'read(java / "strings.n5", "{TEXT["path"]}").tolist()', TEXT["valuesN5Order"]
         ),
-    ),
-    Feature(
-        "Reads text, varlength and object blocks",
-        (
-            Case(
-                "text",
-                f'read(java / "strings.n5", "{TEXT["path"]}").tolist()',
-                TEXT["valuesN5Order"],
-            ),
-            Case(
-                "varlength",
-                'np.ravel(read_block(java / "varlen.n5", "u16", (0, 0))).tolist()',
-                VARLENGTH["blocks"][0]["values"],
-            ),
-            Case(
-                "object",
-                'bytes(read_block(java / "varlen.n5", "object", (0,))).hex()',
-                OBJECT["blocks"][0]["hex"],
-            ),
+        Case(
+            "varlength",
+            'np.ravel(read_block(java / "varlen.n5", "u16", (0, 0))).tolist()',
+            VARLENGTH["blocks"][0]["values"],
         ),
-    ),
-    Feature(
-        "Lists groups without `attributes.json`",
-        (Case("", 'children(java / "tree.n5", "a/b")', MANIFEST["treeList"]["a/b"]),),
-    ),
-    Feature(
-        'Reads comments, NaN, `"4"` for 4 in JSON',
-        (
-            document("comments", "{", "/* of Fiji */ {"),
-            document("NaN", '"units"', '"offset": [NaN, 0, 0], "units"'),
-            document('`"4"`', "[4, 3, 2]", '["4", "3", "2"]'),
+        Case(
+            "object",
+            'bytes(read_block(java / "varlen.n5", "object", (0,))).hex()',
+            OBJECT["blocks"][0]["hex"],
         ),
-    ),
-    Feature(
-        "Keeps the spelling of values that it does not change",
-        (
-            *(spelled(f"`{token}`", token) for token in ("1.0", "1.50", "1e-9")),
-            spelled("long integers", "123456789012345678901"),
+    ],
+    "Lists groups without `attributes.json`": [
+        Case("", 'children(java / "tree.n5", "a/b")', MANIFEST["treeList"]["a/b"])
+    ],
+    'Reads comments, NaN, `"4"` for 4 in JSON': [
+        document("comments", "{", "/* of Fiji */ {"),
+        document("NaN", '"units"', '"offset": [NaN, 0, 0], "units"'),
+        document('`"4"`', "[4, 3, 2]", '["4", "3", "2"]'),
+    ],
+    "Keeps the spelling of values that it does not change": [
+        *(spelled(f"`{token}`", token) for token in ("1.0", "1.50", "1e-9")),
+        spelled("long integers", "123456789012345678901"),
+    ],
+    "Writes numbers, bool, dates, a fill value": [
+        written("numbers", "values", VALUES),
+        written("bool", "np.array([[True, False]])", np.array([[True, False]])),
+        Case(
+            "dates",
+            f'create("c.n5", "x", np.array({DATES.astype(str).tolist()}, "M8[s]"))\n'
+            f'{BACK}digest(read("c.n5", "x"))',
+            [True, [*digest(DATES)]],
         ),
-    ),
-    Feature(
-        "Writes numbers, bool, dates, a fill value",
-        (
-            written("numbers", "values", VALUES),
-            written("bool", "np.array([[True, False]])", np.array([[True, False]])),
-            Case(
-                "dates",
-                f'create("c.n5", "x", np.array({DATES.astype(str).tolist()}, "M8[s]"))\n'
-                f'{BACK}digest(read("c.n5", "x"))',
-                [True, [*digest(DATES)]],
-            ),
-            Case(
-                "fill value",
-                f'create_filled("c.n5", "x", 7)\n{BACK}read("c.n5", "x")',
-                [True, plain(np.full((2, 3), 7, "u2"))],
-            ),
+        Case(
+            "fill value",
+            f'create_filled("c.n5", "x", 7)\n{BACK}read("c.n5", "x")',
+            [True, plain(np.full((2, 3), 7, "u2"))],
         ),
-    ),
-    Feature(
-        "Reads over HTTP",
-        (
-            Case(
-                "",
-                'digest(read(f"{url}/compressions.n5", "gzip/u16"))',
-                dataset("compressions.n5", "gzip/u16"),
-            ),
+    ],
+    "Reads over HTTP": [Case("", OVER_HTTP, dataset("compressions.n5", "gzip/u16"))],
+    "Shows names, units and positions of axes": [
+        Case("names", f"{AXES}\nsorted(axes('c.n5', 'em/s0'))", sorted(NAMES)),
+        Case("units", f"{AXES}\naxes('c.n5', 'em/s0')", NAMES),
+        Case(
+            "positions in xarray",
+            f"{AXES}\ndata = coordinates('c.n5', 'em/s0')\n"
+            "{n: data[n].values.tolist() for n in data.coords}",
+            POSITIONS,
         ),
-    ),
-    Feature(
-        "Shows names, units and positions of axes",
-        (
-            Case("names", f"{AXES}\nsorted(axes('c.n5', 'em/s0'))", sorted(NAMES)),
-            Case("units", f"{AXES}\naxes('c.n5', 'em/s0')", NAMES),
-            Case(
-                "positions in xarray",
-                f"{AXES}\ndata = coordinates('c.n5', 'em/s0')\n"
-                "{n: data[n].values.tolist() for n in data.coords}",
-                POSITIONS,
-            ),
-        ),
-    ),
-    Feature(
-        "Refuses damaged blocks and Java 4's shards",
-        (
-            damaged("cut block", "em/s0", given(), "del data[-12:]"),
-            damaged("changed element", "em/s0", given(), CHANGED),
-            damaged("cut raw block", "em/mask", MASK, "del data[-12:]"),
-            Case("shards", 'read(java4 / "codecs.n5", "shard-END-0")', ERROR),
-        ),
-    ),
-    Feature(
-        "Runs programs that name zarr 2, z5py, after changed imports",
-        (
-            Case("zarr 2", "digest(zarr2.open('c.n5', 'r').em.s0[:])", digest(given())),
-            Case(
-                "z5py",
-                "with z5py.File('c.n5', 'r') as file:\n"
-                "    dataset = file['em/s0']\n"
-                "digest(dataset.read_subarray((0, 0, 0), dataset.shape))",
-                digest(given()),
-            ),
-        ),
-    ),
-    Feature(
-        "Pickles arrays",
-        (
-            Case(
-                "",
-                "array = opened('c.n5', 'em/s0')\n"
-                "digest(elements(pickle.loads(pickle.dumps(array))))",
-                digest(given()),
-            ),
-        ),
-    ),
-)
+    ],
+    "Refuses damaged blocks and Java 4's shards": [
+        damaged("cut block", "em/s0", given(), "del data[-12:]"),
+        damaged("changed element", "em/s0", given(), CHANGED),
+        damaged("cut raw block", "em/mask", MASK, "del data[-12:]"),
+        Case("shards", 'read(java4 / "codecs.n5", "shard-END-0")', ERROR),
+    ],
+    "Runs programs that name zarr 2, z5py, after changed imports": [
+        Case("zarr 2", "digest(zarr2.open('c.n5', 'r').em.s0[:])", digest(given())),
+        Case("z5py", OF_Z5PY, digest(given())),
+    ],
+    "Pickles arrays": [Case("", PICKLED, digest(given()))],
+}
+FEATURES = tuple(Feature(title, tuple(cases)) for title, cases in ROWS.items())

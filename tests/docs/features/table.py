@@ -47,7 +47,6 @@ def processes() -> list[list[Library]]:
 
 
 def measure(folder: Path) -> Results:
-    """Run all cases in all libraries."""
     found: Results = {}
     java = DATA / "java"
     with static(java) as url:
@@ -115,7 +114,6 @@ def reasons(results: Results) -> list[str]:
 
 
 def with_table(page: str, results: Results) -> str:
-    """Return a page with its table replaced."""
     rows = [["", *(library.name for library in LIBRARIES)], ["---"] * (len(LIBRARIES) + 1)]
     rows += [
         [feature.title, *(cell(feature, of(results, feature, library)) for library in LIBRARIES)]
@@ -127,10 +125,7 @@ def with_table(page: str, results: Results) -> str:
 
 def versions() -> str:
     """Return the other libraries with their versions."""
-    return ", ".join(
-        library.packages[0].replace("==", " ")
-        if library.packages
-        else f"{library.name} {version(library.distribution)}"
-        for library in LIBRARIES
-        if library.name != "n5zarr"
-    )
+    _, *others = LIBRARIES
+    own = {each.name: f"{each.name} {version(each.distribution)}" for each in others}
+    pinned = {each.name: each.packages[0].replace("==", " ") for each in others if each.packages}
+    return ", ".join((own | pinned).values())

@@ -7,11 +7,9 @@ import gzip
 import itertools
 import json
 import math
-import os
 import pickle
 import shutil
 import struct
-import subprocess
 import sys
 from contextlib import contextmanager
 from pathlib import Path
@@ -22,6 +20,7 @@ import numpy as np
 
 from tests.docs.migration.runner import VALUES, Task
 from tests.fuzz.oracle import Dataset, expected_chunk, extent_of
+from tests.outputs import output
 from tests.peers.environments import environment
 from tests.remote.servers import s3
 
@@ -63,7 +62,6 @@ class Verdict(NamedTuple):
 
     @property
     def problems(self) -> list[str]:
-        """Return the problems of the row."""
         found = list(self.failures)
         if self.row.new and bool(self.differing) != bool(self.row.why):
             found.append(f"differs in {self.differing or 'nothing'}, and says {self.row.why!r}")
@@ -80,19 +78,14 @@ def write_given(folder: Path) -> None:
     root = folder / "c.n5"
     documents: dict[str, Any] = {"": {"n5": "4.0.0", "of": "a test"}, "em": {"name": "em"}}
     documents["em/s0"] = {
-        "dimensions": [7, 6, 5],
-        "blockSize": [4, 3, 2],
-        "dataType": "uint16",
+        "dimensions": [7, 6, 5], "blockSize": [4, 3, 2], "dataType": "uint16",
         "compression": {"type": "gzip", "level": 5, "useZlib": False},
-        "resolution": [4, 4, 40],
-        "units": ["nm", "nm", "nm"],
-    }
+        "resolution": [4, 4, 40], "units": ["nm", "nm", "nm"],
+    }  # fmt: skip
     documents["em/mask"] = {
-        "dimensions": [7, 6, 5],
-        "blockSize": [7, 6, 5],
-        "dataType": "uint8",
+        "dimensions": [7, 6, 5], "blockSize": [7, 6, 5], "dataType": "uint8",
         "compression": {"type": "raw"},
-    }
+    }  # fmt: skip
     for path, document in documents.items():
         (root / path).mkdir(parents=True, exist_ok=True)
         (root / path / "attributes.json").write_text(json.dumps(document))
@@ -180,14 +173,7 @@ def outcomes(
     paths = {"PYTHONPATH": str(REPOSITORY)} if python == sys.executable else {}
     with served(folder / "given", tasks) as there:
         names[0].write_bytes(pickle.dumps([tuple(task) for task in there]))
-        done = subprocess.run(
-            [python, str(RUNNER), *map(str, names)],
-            env={**os.environ, **paths},
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-    assert done.returncode == 0, done.stdout + done.stderr
+        output(python, RUNNER, *names, env=paths)
     results: list[tuple[Any, tuple[str, ...], str]] = pickle.loads(names[1].read_bytes())
     return results
 
@@ -212,12 +198,9 @@ def served(given: Path, tasks: Sequence[Task]) -> Iterator[Sequence[Task]]:
 
 def rows_of(library: Library) -> list[tuple[Row, str, str]]:
     """Return each row with the lines that precede its two sides."""
+    old, new = library.before_old, library.before_new
     return [
-        (
-            row,
-            f"{library.before_old}\n{section.before_old}",
-            f"{library.before_new}\n{section.before_new}",
-        )
+        (row, f"{old}\n{section.before_old}", f"{new}\n{section.before_new}")
         for section in library.sections
         for row in section.rows
     ]
@@ -254,7 +237,6 @@ def interpreter(packages: tuple[str, ...], folder: Path) -> str:
 
 
 def judge(row: Row, old: Found, new: Found) -> Verdict:
-    """Compare the results of the two sides of a row."""
     failures = []
     for side, found in (("old", old), ("new", new)):
         if bool(found.error) != (row.raises in (side, "both")):
@@ -267,15 +249,9 @@ def judge(row: Row, old: Found, new: Found) -> Verdict:
         differing.append("result")
     if old.container.keys() != new.container.keys():
         differing.append("nodes")
-    differing += [
-        part
-        for part in ("documents", "attributes", "elements")
-        if any(
-            node.get(part) != new.container[path].get(part)
-            for path, node in old.container.items()
-            if path in new.container
-        )
-    ]
+    both = [(node, new.container[k]) for k, node in old.container.items() if k in new.container]
+    parts = ("documents", "attributes", "elements")
+    differing += [part for part in parts if any(a.get(part) != b.get(part) for a, b in both)]
     return Verdict(row, tuple(differing), tuple(failures))
 
 

@@ -56,7 +56,6 @@ def is_same(verdict: Verdict) -> bool:
 
 
 def table(library: Library, section: Section, verdicts: Sequence[Verdict]) -> str:
-    """Return the section of a page with its rows."""
     listed = [v for v in verdicts if v.row.listed]
     same = [code(v.row.new) for v in listed if is_same(v)]
     cells = [
@@ -71,7 +70,6 @@ def table(library: Library, section: Section, verdicts: Sequence[Verdict]) -> st
 
 
 def tables(library: Library, verdicts: Sequence[Verdict]) -> str:
-    """Return all tables of a page."""
     rest, parts = list(verdicts), []
     for section in library.sections:
         n = len(section.rows)
@@ -105,7 +103,6 @@ def with_tables(page: str, made: str, mark: str = MARK) -> str:
 
 
 def pages(found: Mapping[str, Sequence[Verdict]]) -> dict[Path, str]:
-    """Return each page with its tables up to date."""
     made = {library.page: tables(library, found[library.page]) for library in LIBRARIES}
     made["README"] = counts(found)
     files = {FOLDER / f"{name}.md": text for name, text in made.items()}

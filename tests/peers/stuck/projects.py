@@ -7,11 +7,10 @@ are installed alone, beside those that the program needs.
 
 from __future__ import annotations
 
-import shutil
-import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests.outputs import output
 from tests.peers.environments import environment, install_alone
 
 HERE = Path(__file__).parent
@@ -25,9 +24,9 @@ class Project:
 
     name: str
     before: str
-    after: str
     needs: tuple[str, ...]
     zarr: tuple[str, ...] = OLD_ZARR
+    after: str = ""  # another release
     new: tuple[str, ...] = ()  # beside n5zarr
 
     def python_before(self, folder: Path) -> str:
@@ -37,7 +36,7 @@ class Project:
 
     def python_after(self, folder: Path) -> str:
         python = environment(folder, str(REPOSITORY), *self.new, *self.needs)
-        install_alone(python, self.after)
+        install_alone(python, self.after or self.before)
         apply_patch(HERE / f"patches/{self.name}.patch", site_packages(python))
         return python
 
@@ -48,39 +47,25 @@ class Project:
 
 def site_packages(python: str) -> Path:
     code = "import sysconfig; print(sysconfig.get_path('purelib'))"
-    done = subprocess.run([python, "-c", code], capture_output=True, text=True, check=True)
-    return Path(done.stdout.strip())
+    return Path(output(python, "-c", code).strip())
 
 
 def apply_patch(patch: Path, folder: Path) -> None:
     """Apply a patch without context; whitespace is ignored, as navigate's lines end in CRLF."""
-    git = shutil.which("git")
-    assert git is not None, "git is not installed, which applies patches"
-    options = ["--unidiff-zero", "--ignore-whitespace", "--whitespace=nowarn"]
-    done = subprocess.run(
-        [git, "apply", *options, str(patch)],
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
+    options = ("--unidiff-zero", "--ignore-whitespace", "--whitespace=nowarn")
+    output("git", "apply", *options, patch, cwd=folder)
 
 
 PROJECTS = (
     Project(
-        "navigate",
-        "navigate-micro==0.0.13",
-        "navigate-micro==0.0.13",
+        "navigate", "navigate-micro==0.0.13",
         (
             "h5py", "tifffile", "pyyaml", "scipy", "pandas", "psutil", "requests", "scikit-image",
             "fsspec", "pyserial", "opencv-python-headless",
         ),
     ),
     Project(
-        "cellmap-flow",
-        "cellmap-flow==0.2.3",
-        "cellmap-flow==0.2.3",
+        "cellmap-flow", "cellmap-flow==0.2.3",
         (
             "h5py", "tensorstore", "funlib.geometry", "scikit-image", "s3fs", "pyyaml",
             "universal-pathlib", "edt", "fastremap", "neuroglancer", "pymorton", "mwatershed",
@@ -89,27 +74,18 @@ PROJECTS = (
         ("zarr==2.18.4", "numcodecs==0.15.0"),
     ),
     Project(
-        "gunpowder",
-        "gunpowder==1.4.4",
-        "gunpowder==1.5.0",
+        "gunpowder", "gunpowder==1.4.4",
         (
             "h5py", "scipy", "scikit-image", "requests", "augment-nd", "tqdm", "funlib.geometry",
             "networkx",
         ),
-        (*OLD_ZARR, "funlib.persistence<0.7"),
-        ("funlib.persistence>=0.7",),
+        (*OLD_ZARR, "funlib.persistence<0.7"), "gunpowder==1.5.0", ("funlib.persistence>=0.7",),
     ),
     Project(
-        "rhapso",
-        "Rhapso==0.3.2",
-        "Rhapso==0.3.2",
-        ("s3fs", "boto3", "numpy"),
-        ("zarr==2.18.3", "numcodecs<0.16"),
+        "rhapso", "Rhapso==0.3.2", ("s3fs", "boto3", "numpy"), ("zarr==2.18.3", "numcodecs<0.16"),
     ),
     Project(
-        "cellmap-data",
-        "cellmap-data==2026.3.20.1935",
-        "cellmap-data==2026.3.20.1935",
+        "cellmap-data", "cellmap-data==2026.3.20.1935",
         (
             "torch", "torchvision", "matplotlib", "universal-pathlib", "fsspec", "ipython", "scipy",
             "tqdm",

@@ -16,6 +16,7 @@ import pytest
 from numcodecs.blosc import Blosc
 
 import n5zarr
+from tests.contract.stored import by_tensorstore, write_by_tensorstore
 from tests.peers.environments import installs_projects, run
 from tests.peers.stuck.programs import run_cellmap_data, run_navigate, run_rhapso
 from tests.peers.stuck.projects import PROJECTS, Project, apply_patch
@@ -35,14 +36,9 @@ AXES: dict[str, dict[str, Any]] = {  # of four conventions
 }  # fmt: skip
 
 
-def dataset(path: Path, driver: str = "n5", **options: Any) -> Any:
-    spec = {"driver": driver, "kvstore": {"driver": "file", "path": str(path)}}
-    return tensorstore.open(spec, **options).result()
-
-
-def values_of(path: Path) -> np.ndarray:
-    """Read a dataset of N5 with tensorstore, in C order."""
-    return np.asarray(dataset(path).read().result()).T
+def zarr_values(path: Path) -> np.ndarray:
+    spec = {"driver": "zarr", "kvstore": {"driver": "file", "path": str(path)}}
+    return np.asarray(tensorstore.open(spec).result().read().result())
 
 
 def document(path: Path) -> dict[str, Any]:
@@ -51,13 +47,9 @@ def document(path: Path) -> dict[str, Any]:
 
 def prepare(folder: Path, axes: dict[str, dict[str, Any]] = AXES) -> None:
     """Write datasets with axes of some conventions, by tensorstore."""
-    metadata = {"dimensions": SHAPE[::-1], "blockSize": BLOCK[::-1], "dataType": "uint16",
-                "compression": {"type": "gzip"}}  # fmt: skip
     for name, attributes in axes.items():
         path = folder / "data.n5" / name / "s0"
-        schema = {"driver": "n5", "metadata": metadata}
-        spec = schema | {"kvstore": {"driver": "file", "path": str(path)}}
-        tensorstore.open(spec, create=True).result().write(VALUES.T).result()
+        write_by_tensorstore(path, VALUES, BLOCK)
         (path / "attributes.json").write_text(json.dumps(document(path) | attributes))
         (path.parent / "attributes.json").write_text("{}")  # zarr-python 2 opens no other groups
     (folder / "data.n5/attributes.json").write_text('{"n5": "2.0.0"}')
@@ -102,11 +94,10 @@ def runs(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
 
 
 def of(name: str) -> pytest.MarkDecorator:
-    return pytest.mark.parametrize("runs", [name], indirect=True)
+    marks = (pytest.mark.long, installs_projects)
+    return pytest.mark.parametrize("runs", [pytest.param(name, marks=marks)], indirect=True)
 
 
-@pytest.mark.long
-@installs_projects
 @of("navigate")
 def test_navigate_acquires_the_same(runs: Runs) -> None:
     """zarr-python 2 writes planes with headers of two dimensions, and cannot read them."""
@@ -120,7 +111,7 @@ def test_navigate_acquires_the_same(runs: Runs) -> None:
             assert old.pop("compression")["type"] == new.pop("compression")["type"] == "blosc"
             assert old == new
             expected = frames[::step, ::step, ::step]
-            np.testing.assert_array_equal(values_of(runs.folder / "after" / path), expected)
+            np.testing.assert_array_equal(by_tensorstore(runs.folder / "after" / path), expected)
             for z, plane in enumerate(expected):
                 block = (runs.folder / "before" / path / f"0/0/{z}").read_bytes()
                 assert block[:4] == bytes.fromhex("00000002")  # dimensions: others refuse it
@@ -128,9 +119,8 @@ def test_navigate_acquires_the_same(runs: Runs) -> None:
                 np.testing.assert_array_equal(stored.reshape(plane.shape), plane)
             for when in WHEN:
                 image = runs.folder / when / f"data.zarr/p0_{level}"
-                found = dataset(image, "zarr").read().result()
                 last = frames[step - 1 :: step, ::step, ::step]  # of the planes of a level
-                np.testing.assert_array_equal(found[0, channel], last)
+                np.testing.assert_array_equal(zarr_values(image)[0, channel], last)
     for name in ("data.n5/setup0/attributes.json", "data.zarr/.zattrs"):
         old, new = (json.loads((runs.folder / when / name).read_text()) for when in WHEN)
         old.pop("n5", None)  # zarr-python 2 writes the version into every group
@@ -139,8 +129,6 @@ def test_navigate_acquires_the_same(runs: Runs) -> None:
     assert old_xml == new_xml
 
 
-@pytest.mark.long
-@installs_projects
 @of("cellmap-flow")
 def test_cellmap_flow_finds_and_reads_the_same(runs: Runs) -> None:
     old, new = (runs("read", when) for when in WHEN)
@@ -155,21 +143,17 @@ def test_cellmap_flow_finds_and_reads_the_same(runs: Runs) -> None:
         assert new[name]["geometry"] == (SCALE, OFFSET, extent)
 
 
-@pytest.mark.long
-@installs_projects
 @of("gunpowder")
 def test_gunpowder_reads_and_writes_the_same(runs: Runs) -> None:
     for when in WHEN:
         found = runs("read", when)
         assert (found["scale"], found["offset"]) == (SCALE, OFFSET)
         np.testing.assert_array_equal(found["read"], VALUES)
-        np.testing.assert_array_equal(values_of(runs.folder / when / "out.n5/out/raw"), VALUES)
+        np.testing.assert_array_equal(by_tensorstore(runs.folder / when / "out.n5/out/raw"), VALUES)
     old, new = (document(runs.folder / when / "out.n5/out/raw") for when in WHEN)
     assert old == new
 
 
-@pytest.mark.long
-@installs_projects
 @of("rhapso")
 def test_rhapso_saves_points_that_all_read(runs: Runs) -> None:
     """Rhapso 0.3.2 exchanges the dimensions of what it writes, and then reads nothing from it."""
@@ -186,29 +170,22 @@ def test_rhapso_saves_points_that_all_read(runs: Runs) -> None:
             ("interestpoints/intensities", np.full(5 - setup, 0.25)),
             ("correspondences/data", [[[1, 2, 0], [3, 0, 0]], [[2, 1, 0], [0, 3, 0]]][setup]),
         ):
-            found = values_of(runs.folder / "after" / group / name)
+            found = by_tensorstore(runs.folder / "after" / group / name)
             np.testing.assert_array_equal(found, expected)
         assert len(runs("read", "before")[str(setup)]) == 0
         for when in WHEN:  # zarr-python 2 reads what n5zarr wrote
             np.testing.assert_array_equal(runs("read", when, "after")[str(setup)], points)
-    theirs, ours = (
-        document(
-            runs.folder / when / "interestpoints.n5/tpId_0_viewSetupId_0/beads/correspondences"
-        )
-        for when in WHEN
-    )
+    group = "interestpoints.n5/tpId_0_viewSetupId_0/beads/correspondences"
+    theirs, ours = (document(runs.folder / when / group) for when in WHEN)
     assert ours["idMap"] == theirs["idMap"] == {"0,1,beads": 0}
 
 
-@pytest.mark.long
-@installs_projects
 @pytest.mark.skipif("N5ZARR_TORCH" not in os.environ, reason="torch takes 5 GB; N5ZARR_TORCH=1")
 @of("cellmap-data")
 def test_cellmap_data_writes_and_reads_the_same(runs: Runs) -> None:
     for when in WHEN:
         runs("write", when)
-        image = runs.folder / when / "data.zarr/mito"
-        stored = dataset(image / "s0", "zarr").read().result()
+        stored = zarr_values(runs.folder / when / "data.zarr/mito/s0")
         np.testing.assert_array_equal(stored, run_cellmap_data.VALUES)
     old, new = (runs("read", when) for when in WHEN)
     assert old["box"] == new["box"]

@@ -47,8 +47,7 @@ def read(folder: Path) -> dict[str, Any]:
     loading = module.LoadAndTransformPoints({}, "", f"{folder}/", "rigid")
     return {
         str(setup): loading.load_interest_points_from_path(
-            f"{folder}/interestpoints.n5",
-            f"tpId_0_viewSetupId_{setup}/beads/interestpoints/loc",
+            f"{folder}/interestpoints.n5", f"tpId_0_viewSetupId_{setup}/beads/interestpoints/loc"
         )
         for _, setup in VIEWS
     }
