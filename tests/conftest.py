@@ -21,13 +21,11 @@ import sys
 import tempfile
 import warnings
 from collections import Counter
+from collections.abc import Generator, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
-
-if TYPE_CHECKING:
-    from collections.abc import Generator, Iterator
 
 BYTECODE = Path(__file__).parents[1] / ".pytest_cache/bytecode"
 

@@ -13,11 +13,12 @@ import math
 import sys
 import tempfile
 import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib import import_module
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pytest
@@ -26,9 +27,6 @@ import zarr
 import n5zarr
 from n5zarr import N5Store
 from n5zarr.fast.default import default_pipeline_name
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
 
 STAND_IN = Path(__file__).parent / "cupy_stand_in"
 SHAPE, CHUNKS = (23, 31, 19), (5, 7, 11)  # blocks truncated along every axis

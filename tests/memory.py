@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import os
 import tracemalloc
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 __all__ = ["MEMORY", "Traced", "traced"]
 

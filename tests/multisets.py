@@ -8,12 +8,9 @@ from __future__ import annotations
 
 import itertools
 import struct
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    import numpy as np
+import numpy as np
 
 __all__ = ["downscaled", "parsed", "random_voxels", "serialized", "signed", "voxels_of"]
 

@@ -22,18 +22,15 @@ import sys
 import tempfile
 import time
 from collections import Counter, defaultdict
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
 from queue import SimpleQueue
-from typing import TYPE_CHECKING
 
 from tests.near.table import Table, Test, within
 from tests.structure import PACKAGE, REPOSITORY
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 TURNED: dict[type[ast.cmpop], tuple[str, ...]] = {
     ast.Lt: ("<=", ">="), ast.LtE: ("<", ">"), ast.Gt: (">=", "<="), ast.GtE: (">", "<"),

@@ -10,18 +10,16 @@ import base64
 import io
 import re
 import tempfile
+from collections.abc import Sequence
 from copy import deepcopy
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import nbformat
 from nbclient import NotebookClient
 from PIL import Image
 
 import n5zarr
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 __all__ = ["NOTEBOOKS", "execute", "read"]
 

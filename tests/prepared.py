@@ -7,9 +7,10 @@ option is visible as a difference.
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from typer import rich_utils
@@ -19,9 +20,6 @@ import n5zarr
 from n5zarr.cli.app import app
 from n5zarr.cli.prepared import COLUMNS
 from tests.command import CliRunner
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 FILE = Path(n5zarr.__file__).parent / "cli" / "prepared.json"
 

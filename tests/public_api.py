@@ -8,17 +8,15 @@ from __future__ import annotations
 
 import importlib
 import inspect
+from collections.abc import Iterator
 from enum import EnumType
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import xarray as xr
 from zarr.abc.store import Store
 
 import n5zarr
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 SNAPSHOT = Path(__file__).parent / "public_api.txt"
 MODULES = ("n5zarr", "n5zarr.xarray", "n5zarr.hdmf", "n5zarr.format", "n5zarr.errors")

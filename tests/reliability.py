@@ -18,15 +18,12 @@ import subprocess
 import sys
 import tempfile
 from collections import Counter
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
 from xml.etree import ElementTree
 
 from tests.docs.migration.pages import with_tables
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
 
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "design" / "results.md"

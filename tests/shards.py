@@ -13,16 +13,14 @@ import lzma
 import re
 import struct
 import zlib
+from collections.abc import Callable, Container, Mapping
 from itertools import product
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import google_crc32c
 import numpy as np
 from numcodecs import get_codec
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Container, Mapping
 
 _codec: Any = get_codec
 COMPRESS: dict[str, Callable[[bytes], bytes]] = {

@@ -20,14 +20,11 @@ import tarfile
 import tempfile
 import tokenize
 from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
 
 PACKAGE = "n5zarr"
 REPOSITORY = Path(__file__).parents[1]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 import pytest
 
@@ -27,9 +27,6 @@ from tests.structure import (
     top_level,
     upward,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 MODULES = read_modules(REPOSITORY)
 IMPORTS = [(module, each) for module in MODULES.values() for each in imports_of(module, MODULES)]

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import shutil
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from tests.outputs import python
 from tests.structure import REPOSITORY
 from tests.test_rooms import BUDGETS, MODULES, WITHOUT_REPOSITORY
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 # what each may leave undone, in the words of JOB
 PACKAGES: dict[str, set[str]] = {

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import n5zarr
 from n5zarr.arrays import creating, described, many_boxes, pipeline
 from n5zarr.bigdataviewer.finding import find_view
@@ -36,8 +34,10 @@ from n5zarr.rooms import ADDED, Door
 from n5zarr.servers.opening import open_url
 from n5zarr.servers.served import of_objects, served
 from n5zarr.storage import opening, services
+from n5zarr.store.locating import Locate
 from n5zarr.tools import rewriting
 from n5zarr.tools.convert import checks, convert, copying, from_zarr
+from n5zarr.tools.convert.places import FileTree
 from n5zarr.tools.evidence.report import Report
 from n5zarr.tools.jobs import incomplete, reports
 from n5zarr.tools.pyramid import build, methods, n5_image, plan, work
@@ -45,10 +45,6 @@ from n5zarr.tools.validate import of_rooms
 from n5zarr.tools.validate.files import check_group_files
 from n5zarr.viewing.picture_html import make_html
 from n5zarr.xarray import documents
-
-if TYPE_CHECKING:
-    from n5zarr.store.locating import Locate
-    from n5zarr.tools.convert.places import FileTree
 
 
 def test_rooms_add_what_the_core_asks_for() -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -10,9 +11,6 @@ from tests.near.recording import FOLDER, SECONDS_ONLY
 from tests.near.shares import OwnFiles
 from tests.near.table import REPOSITORY, Table, functions_of, recorded, table_of
 from tests.outputs import python
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 FILE = "n5zarr/format/grid.py"
 

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import shutil
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Mapping
+from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
 from tests.outputs import python
 from tests.structure import REPOSITORY
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from pathlib import Path
 
 PAGE = REPOSITORY / "docs/design/recipes.md"
 

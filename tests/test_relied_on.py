@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import ast
 import re
-from typing import TYPE_CHECKING, Any, cast
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, cast
 
 import numpy as np
 from xarray.backends.zarr import ZarrArrayWrapper
@@ -14,10 +16,6 @@ from n5zarr import _zarr
 from n5zarr.xarray.lazy_arrays import LazyArray
 from tests.outputs import python
 from tests.structure import REPOSITORY, Module, read_modules
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 MODULES = read_modules(REPOSITORY)
 LIBRARIES = r"(zarr|xarray|hdmf|hdmf_zarr)\."

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 from importlib import import_module
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -14,9 +14,6 @@ from n5zarr.errors import N5UnsupportedError
 from n5zarr.rooms import ADDED, Door
 from tests.outputs import python
 from tests.structure import LAYERS, REPOSITORY, imports_of, read_modules, room
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 MODULES = read_modules(REPOSITORY)
 # the most statements, and names in `rooms.ADDED`; docs/design/rooms.md says why one grew

@@ -6,8 +6,10 @@ import asyncio
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal, cast
+from pathlib import Path
+from typing import Any, Literal, cast
 
 import numcodecs
 import numpy as np
@@ -29,10 +31,6 @@ from n5zarr.storage.opening import open_storage
 from n5zarr.storage.place import Place
 from tests.contract.stored import by_tensorstore
 from tests.outputs import python
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 pytestmark = pytest.mark.filterwarnings("ignore:Numcodecs codecs are not")
 

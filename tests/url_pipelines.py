@@ -13,17 +13,15 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 from importlib.metadata import entry_points
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import unquote
 
+import pytest
 import zarr
+from zarr.abc.store import Store
 from zarr.storage import FsspecStore, LocalStore, ManagedMemoryStore, StorePath, ZipStore
 
 from n5zarr._zarr import sync
-
-if TYPE_CHECKING:
-    import pytest
-    from zarr.abc.store import Store
 
 GROUP = "zarr.url_adapters"
 

@@ -8,13 +8,11 @@ import os
 import subprocess
 import sys
 import tempfile
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from n5zarr import Virtualization
+from n5zarr import Virtualization
 
 type Read = Callable[[list[dict[str, Any]]], Any]
 

@@ -6,13 +6,11 @@ import asyncio
 import logging
 import signal
 import sys
+import threading
 import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    import threading
-    from collections.abc import Callable, Iterator
+from typing import Any
 
 PATIENCE = 60  # seconds: none of what is waited for takes so long on a busy machine
 

@@ -16,12 +16,14 @@ import os
 import shutil
 import sys
 from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import count
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any
+from types import CodeType
+from typing import Any
 from urllib.request import urlopen
 
 import numpy as np
@@ -32,10 +34,6 @@ import n5zarr
 from n5zarr import N5Store
 from n5zarr.rooms import ADDED
 from tests.structure import LAYERS, PACKAGE, read_modules, room
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
-    from types import CodeType
 
 type Pair = tuple[str, str]
 

@@ -16,13 +16,10 @@ import os as system
 import re
 import shutil
 import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from types import ModuleType
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
-    from types import CodeType
+from types import CodeType, ModuleType
+from typing import Any
 
 MISSING = re.compile(
     r"O_(NONBLOCK|CLOEXEC|DIRECTORY|NOFOLLOW)|p?readv?|p?writev?|f?chown|lchown|fork|getuid"

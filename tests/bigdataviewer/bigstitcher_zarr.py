@@ -10,18 +10,15 @@ with ``indicies``: ``AllenOMEZarrLoader.OMEZARREntry``, in which the index of th
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from collections.abc import Collection
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
 
+import numpy as np
 import zarr
 
 from tests.contract import bigstitcher as project
 from tests.contract.bigstitcher import MISSING, SETUPS, TIMEPOINTS, elements, levels
-
-if TYPE_CHECKING:
-    from collections.abc import Collection
-    from pathlib import Path
-
-    import numpy as np
 
 CHUNKS = (2, 3, 5)
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import warnings
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,9 +16,6 @@ from n5zarr.storage.place import place_of
 from n5zarr.viewing.serve.location import ServedLocation
 from tests.command import printed
 from tests.contract import bigstitcher
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 @pytest.fixture(scope="session")

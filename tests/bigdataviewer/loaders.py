@@ -15,17 +15,14 @@ n5-universe 2.3 ``CoordinateTransformationAdapter``: scales are x first.
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any, NamedTuple
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 import tensorstore as ts
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    import numpy.typing as npt
-
-    from tests.bigdataviewer.spimdata import SpimData
+from tests.bigdataviewer.spimdata import SpimData
 
 TYPES = {f"{kind}int{bits}" for kind in ("", "u") for bits in (8, 16, 32, 64)}
 TYPES |= {"float32", "float64"}

@@ -13,16 +13,13 @@ opens what 8.0 opens.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, NamedTuple
+from pathlib import Path
+from typing import NamedTuple
 from urllib.parse import unquote
 from xml.etree import ElementTree
 
 import numpy as np
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    import numpy.typing as npt
+import numpy.typing as npt
 
 KINDS = {"channel": "Channel", "tile": "Tile", "angle": "Angle", "illumination": "Illumination"}
 

@@ -8,17 +8,15 @@ and "Image Splitting", the first element of the box, which is applied first),
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import h5py
 import numpy as np
 import zarr
 
 from tests.contract.stored import write_by_tensorstore
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-    from pathlib import Path
 
 TIMEPOINTS = (0, 2)
 SHAPES = {0: (11, 17, 29), 3: (7, 13, 19)}  # of the images, z, y, x

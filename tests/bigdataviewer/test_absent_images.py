@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import shutil
 import warnings
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import h5py
 import pytest
@@ -16,9 +16,6 @@ from n5zarr.errors import N5Warning
 from n5zarr.metadata.inspect import describe
 from tests.bigdataviewer.split_project import FORMATS, write_project
 from tests.command import CliRunner
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 CONTAINERS = {"n5": "d.n5", "ome": "d.ome.zarr", "hdf5": "d.h5"}
 

@@ -6,7 +6,8 @@ import itertools
 import json
 import re
 import warnings
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 from xml.etree import ElementTree
 
 import fsspec
@@ -24,9 +25,6 @@ from tests.command import CliRunner, printed
 from tests.contract import bigstitcher as project
 from tests.contract.bigstitcher import MISSING, SETUPS, TIMEPOINTS
 from tests.unit.store.test_inspect import shapes_with_axes
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 TURNS = "ignore:.*the registration turns or shears:n5zarr.N5Warning"
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import asyncio
 import json
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import h5py
 import numpy as np
@@ -29,9 +30,6 @@ from tests.bigdataviewer.conftest import (
 from tests.command import printed
 from tests.contract import bigstitcher as project
 from tests.contract.bigstitcher import MISSING, SETUPS, TIMEPOINTS, elements, levels
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore:.*the registration turns or shears:n5zarr.N5Warning"

@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 import pickle
 import re
+from collections.abc import AsyncIterator
 from functools import partialmethod
 from itertools import product
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import fsspec
 import numpy as np
@@ -31,10 +33,6 @@ from tests.bigdataviewer.conftest import (
 from tests.command import printed
 from tests.contract import bigstitcher as project
 from tests.contract.bigstitcher import MISSING, SETUPS, TIMEPOINTS
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
-    from pathlib import Path
 
 TURNS = "ignore:.*the registration turns or shears:n5zarr.N5Warning"
 pytestmark = pytest.mark.filterwarnings(TURNS)

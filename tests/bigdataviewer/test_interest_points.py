@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import shutil
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
 from xml.etree import ElementTree
 from xml.sax.saxutils import escape
 
@@ -15,10 +17,6 @@ import pytest
 import n5zarr
 from n5zarr.bigdataviewer import write_points as interest_points
 from tests.contract import bigstitcher as project
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from pathlib import Path
 
 BEADS = {0: (1.5, 2.25, 1e-300), 2: (3.0, 4.0, 5.0), 5: (6.1, 7.2, 8.3)}
 OTHERS = {11: (0.1, 0.2, 0.3), 13: (-4.0, 1 / 3, 99.0)}

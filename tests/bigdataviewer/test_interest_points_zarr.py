@@ -10,7 +10,9 @@ from __future__ import annotations
 import json
 import shutil
 import struct
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
 
 import fsspec
 import numpy as np
@@ -23,10 +25,6 @@ import n5zarr
 from n5zarr.errors import N5UnsupportedError
 from tests.bigdataviewer.test_interest_points import rows, table
 from tests.contract import bigstitcher as project
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from pathlib import Path
 
 CHUNK, SHARD = 2, 6  # points
 LABELS = ["beads", "a, b/µ", "split"]

@@ -6,7 +6,8 @@ import asyncio
 import json
 import math
 import pickle
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import dask
 import numpy as np
@@ -16,9 +17,6 @@ import xarray as xr
 import n5zarr
 from tests.memory import traced
 from tests.processes import METHOD
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 SHAPE, BLOCKS = (5, 7, 11), (2, 3, 4)  # z, y, x
 N_SETUPS, N_TIMEPOINTS = 2, 3

@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import shutil
 import warnings
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
 
 import h5py
 import numpy as np
@@ -17,10 +19,6 @@ from tests.bigdataviewer import bigstitcher_zarr, spimdata, test_bigstitcher_hdf
 from tests.bigdataviewer.loaders import N5Loader, NullPointerError, OmeLoader
 from tests.contract import bigstitcher
 from tests.contract.bigstitcher import MISSING, SETUPS, TIMEPOINTS
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from pathlib import Path
 
 FACTORS = [(1, 1, 1), (2, 2, 1), (4, 4, 3)]
 VIEWS = [(s, t) for s in SETUPS for t in TIMEPOINTS if (s, t) != MISSING]

@@ -11,7 +11,8 @@ from __future__ import annotations
 import re
 import warnings
 from itertools import product
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -26,9 +27,6 @@ from tests.bigdataviewer.loaders import N5Loader
 from tests.command import printed
 from tests.contract import bigstitcher as project
 from tests.contract.bigstitcher import SETUPS
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 OME = '<ImageLoader format="bdv.ome.zarr"><ome.zarr type="relative">my %20.ome.zarr</ome.zarr>'
 

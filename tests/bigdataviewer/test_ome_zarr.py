@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 import shutil
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 from xml.etree import ElementTree
 
 import numpy as np
@@ -22,9 +23,6 @@ from tests.contract.bigstitcher import MISSING, SETUPS, TIMEPOINTS
 from tests.contract.test_ome_06 import convert, groups, validate
 from tests.contract.test_ome_zarr import VERSIONS, names_of, ome_of, placed
 from tests.contract.viewers import validate_ome
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 SETTINGS = """<?xml version="1.0" encoding="UTF-8"?>
 <Settings><ViewerState/><SetupAssignments><ConverterSetups>

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import difflib
 import threading
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,9 +14,6 @@ import n5zarr
 from n5zarr.errors import N5UnrepresentableError
 from tests.bigdataviewer import spimdata
 from tests.contract import bigstitcher
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 MOVED = np.column_stack([np.eye(3), [12.5, -3, 1 / 3]])
 TURNED = np.array([[0, -1, 0, 7], [1, 0, 0, 11], [0, 0, 1, 13.0]])

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import shutil
 import warnings
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -17,10 +18,6 @@ from n5zarr.errors import N5UnrepresentableError
 from tests.bigdataviewer import spimdata
 from tests.command import printed
 from tests.contract import bigstitcher
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
 
 NUMBERS = (0, 3, 7)  # with all kinds of documents, a missing view, and one that is turned
 

@@ -5,24 +5,21 @@ from __future__ import annotations
 import asyncio
 import json
 import pickle
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from itertools import product
-from typing import TYPE_CHECKING, override
+from typing import override
 
 import numpy as np
 import pytest
 
 from n5zarr.bigdataviewer.levels import NO_LEVELS, StoredLevels
+from n5zarr.bigdataviewer.registrations import View
 from n5zarr.bigdataviewer.shown_as_n5 import BdvImages
 from n5zarr.errors import N5FormatError
 from n5zarr.format.data_type import DataType
 from n5zarr.format.order import N5Tuple
 from n5zarr.shown.made_datasets import MadeDataset
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Sequence
-
-    from n5zarr.bigdataviewer.registrations import View
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import pickle
 import warnings
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 from xml.etree import ElementTree
 
 import numpy as np
@@ -22,9 +23,6 @@ from tests.bigdataviewer import split_project
 from tests.bigdataviewer.loaders import read_with_tensorstore
 from tests.bigdataviewer.split_project import BOXES, FORMATS, VIEWS, Box, part, write_project
 from tests.command import printed
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 LEVELS = range(len(split_project.FACTORS))
 

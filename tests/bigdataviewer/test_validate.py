@@ -9,8 +9,9 @@ from __future__ import annotations
 import json
 import re
 import shutil
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pytest
@@ -22,9 +23,6 @@ from tests.bigdataviewer.split_project import write_project as write_split_proje
 from tests.bigdataviewer.test_absent_images import project as write_project
 from tests.command import CliRunner
 from tests.contract import bigstitcher
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 SAMPLE = Path(n5zarr.sample_path()).parent / "bigstitcher"
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import os
 import warnings
+from collections.abc import Callable
 from itertools import product
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import dask.array as da
 import fsspec
@@ -21,10 +23,6 @@ from tests.bigdataviewer import spimdata
 from tests.bigdataviewer.loaders import read_with_tensorstore
 from tests.bigdataviewer.split_project import FACTORS, TIMEPOINTS, image, write_project
 from tests.contract import bigstitcher
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
 
 SHAPE = (7, 67, 71)
 FORMATS = ["n5", "ome-zarr"]

@@ -12,18 +12,16 @@ import math
 import pickle
 import subprocess
 import sys
+from collections.abc import Callable
 from itertools import product
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pytest
 
 import n5zarr
 from n5zarr.compat import z5py as ours
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 theirs = pytest.importorskip("z5py", reason="peer: uv sync installs it")
 

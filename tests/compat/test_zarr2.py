@@ -8,7 +8,9 @@ import pickle
 import re
 import shutil
 import sys
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
 import dask.array as typed_dask
 import h5py
@@ -25,10 +27,6 @@ from n5zarr.errors import N5UnrepresentableError
 from tests.compat import zarr2_program
 from tests.peers.environments import environment, run
 from tests.structure import REPOSITORY
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
 
 zarr: Any = zarr2  # programs of yesterday have no types
 numcodecs: Any = typed_numcodecs

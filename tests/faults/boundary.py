@@ -9,19 +9,16 @@ import ctypes
 import os
 import shutil
 import subprocess
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import pytest
 
 from n5zarr import N5Store
+from n5zarr.storage.interface import Durability
 from tests.contract.test_kernel_build import compiler
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from n5zarr.storage.interface import Durability
 
 HERE = Path(__file__).parent
 FOR_EVER = 2**40

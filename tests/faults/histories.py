@@ -9,10 +9,8 @@ search is that of Wing and Gong (1993); it remembers which states it has tried (
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Any, NamedTuple
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
+from typing import Any, NamedTuple
 
 
 class Operation(NamedTuple):

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import asyncio
 import json
-from contextlib import nullcontext, suppress
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import zarr
@@ -27,10 +28,6 @@ from n5zarr.errors import N5Error
 from n5zarr.storage.files import is_unfinished
 from tests.fuzz.oracle import read_dataset
 from tests.waiting import PATIENCE, wait_until
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-    from contextlib import AbstractContextManager
 
 SHAPE, BLOCKS = (5, 7, 11), (3, 4, 11)  # 2 x 2 x 1 blocks
 SMALL, SMALL_BLOCKS = (5, 7), (3, 7)

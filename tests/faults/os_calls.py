@@ -8,13 +8,15 @@ from __future__ import annotations
 import errno
 import os
 from collections import Counter
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import pytest
 
 import n5zarr
+from n5zarr.storage.interface import Durability
 from tests.faults.boundary import FOR_EVER, Boundary, Call, Files, How
 from tests.faults.operations import (
     OPERATIONS,
@@ -25,11 +27,6 @@ from tests.faults.operations import (
     kept,
 )
 from tests.faults.power_cut import Disk
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from n5zarr.storage.interface import Durability
 
 pytestmark = [
     # zarr leaves coroutines where one of several requests fails

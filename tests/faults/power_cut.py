@@ -8,16 +8,14 @@ last of it, and each name of a directory may stand for any of what it has stood 
 from __future__ import annotations
 
 import random
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product
 from math import prod
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-    from pathlib import Path
-
-    from tests.faults.boundary import Call
+from tests.faults.boundary import Call
 
 
 @dataclass(eq=False)

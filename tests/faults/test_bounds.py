@@ -15,7 +15,7 @@ import warnings
 import zlib
 from contextlib import nullcontext
 from functools import cache, partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pytest
@@ -37,9 +37,8 @@ if sys.version_info >= (3, 14):
 else:
     from backports import zstd
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
+from collections.abc import Callable
+from pathlib import Path
 
 SHAPE = (181, 181)
 VALUES = np.arange(181 * 181, dtype="u2").reshape(SHAPE)

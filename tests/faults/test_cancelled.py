@@ -8,8 +8,11 @@ from __future__ import annotations
 import asyncio
 import signal
 import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from types import FrameType
+from typing import Any
 
 import numpy as np
 import pytest
@@ -26,11 +29,6 @@ from n5zarr.fast import kernel
 from n5zarr.fast.python_blocks import BlockReader
 from n5zarr.storage.writing import FileWriter
 from tests.faults.test_reentrancy import on_timer
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from pathlib import Path
-    from types import FrameType
 
 SHAPE, CHUNKS = (211, 61, 67), (3, 61, 67)
 N_BLOCKS, FEW = 71, 3

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,10 +17,6 @@ from n5zarr import N5Store
 from tests.faults.test_other_programs import end, go_on, java_once
 from tests.processes import CONTEXT
 from tests.waiting import when_another_program_holds_a_lock
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
 
 
 def in_processes(work: Callable[[Path, str], None], root: Path, names: str) -> list[Any]:

@@ -9,30 +9,26 @@ import lzma
 import os
 import struct
 import zlib
+from collections.abc import Callable, Iterator
 from functools import cache
-from typing import TYPE_CHECKING, Any, Literal
+from pathlib import Path
+from typing import Any, Literal
 
 import numpy as np
 import pytest
 import zarr
+from zarr.abc.buffer import Buffer
+from zarr.abc.store import Store
 from zarr.storage import LocalStore, WrapperStore
+from zarr.types import AnyArray
 
 import n5zarr
 from n5zarr import N5Error, N5Store
 from n5zarr.errors import N5AttributesError, N5BlockError, N5UnsupportedError
 from n5zarr.format import DatasetAttributes, parse_attributes
+from n5zarr.format.lenient_json import JSON
 from n5zarr.format.order import N5Tuple
 from n5zarr.tools.validate.blocks import check_block, whole
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from pathlib import Path
-
-    from zarr.abc.buffer import Buffer
-    from zarr.abc.store import Store
-    from zarr.types import AnyArray
-
-    from n5zarr.format.lenient_json import JSON
 
 DIMENSIONS, BLOCK_SIZE = (5, 7, 11), (2, 3, 4)  # x, y, z
 SHAPE = DIMENSIONS[::-1]

@@ -13,9 +13,10 @@ import sys
 import tempfile
 import traceback
 from collections import Counter
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -26,9 +27,6 @@ from tests.processes import CONTEXT
 
 resource = pytest.importorskip("resource", reason="there are no such limits on Windows")
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from contextlib import AbstractContextManager
 
 pytestmark = [
     pytest.mark.skipif(sys.platform != "linux", reason="the file systems and limits are Linux's")

@@ -10,13 +10,14 @@ import os
 import random
 import sys
 from collections import Counter
+from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from contextlib import nullcontext
 from functools import cache, partial
 from itertools import product
 from pathlib import Path
 from threading import Barrier
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -29,10 +30,6 @@ from tests.contract.test_kernel import python_only
 from tests.faults.histories import Operation, has_order, timed, unexplained
 from tests.processes import CONTEXT
 from tests.property import outside
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="locks of open files")
 

@@ -6,10 +6,12 @@ import json
 import os
 import pickle
 import struct
+from collections.abc import Iterator
 from contextlib import suppress
 from functools import partial
 from http.server import BaseHTTPRequestHandler
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 from urllib.parse import unquote
 
 import numcodecs
@@ -22,10 +24,6 @@ import n5zarr
 from n5zarr.errors import N5AttributesError
 from tests.property import outside
 from tests.remote.servers import serving
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 
 class _Program:

@@ -8,24 +8,20 @@ from __future__ import annotations
 import json
 import os
 from collections import Counter
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from itertools import product
-from typing import TYPE_CHECKING, Any, override
+from typing import Any, override
 
 import pytest
+from zarr.abc.buffer import Buffer
 from zarr.abc.store import Store
 from zarr.storage import MemoryStore, WrapperStore
 
 from n5zarr.errors import N5Error
 from tests.faults.operations import OPERATIONS, Case, Memory, kept
 from tests.waiting import let_others_run
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Iterator
-
-    from zarr.abc.buffer import Buffer
-
 
 IS_LONG = bool(os.environ.get("N5ZARR_STRESS"))
 N_SHORT = 6  # faults of each operation

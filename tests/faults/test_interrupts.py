@@ -13,10 +13,12 @@ import signal
 import sys
 import threading
 import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext, suppress
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from types import CodeType, FrameType
+from typing import Any, NamedTuple, Self
 
 import pytest
 from zarr.storage import MemoryStore, WrapperStore
@@ -39,10 +41,6 @@ from tests.faults.operations import (
 )
 from tests.faults.test_reentrancy import on_timer
 from tests.waiting import PATIENCE
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from types import CodeType, FrameType
 
 pytestmark = [
     pytest.mark.skipif(sys.platform != "linux", reason="the file systems and limits are Linux's"),

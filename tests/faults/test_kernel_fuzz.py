@@ -10,9 +10,11 @@ import os
 import random
 import struct
 import time
+from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import count
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -27,10 +29,6 @@ from tests.contract.stored import contents
 from tests.contract.test_kernel import boxes_of, name, outcome, python_only
 from tests.fuzz.mutate import damaged
 from tests.fuzz.seeds import COMPRESSIONS as ALL_COMPRESSIONS
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 pytestmark = pytest.mark.skipif(not kernel.is_compiled(), reason="no compiled kernel")
 

@@ -10,9 +10,11 @@ import os
 import random
 import sys
 from collections import Counter
+from collections.abc import Callable, Iterator
 from contextlib import nullcontext
+from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -21,14 +23,9 @@ import zarr
 import n5zarr
 from n5zarr import N5Store
 from n5zarr.errors import N5BlockError
+from n5zarr.storage.interface import Durability
 from tests.contract.test_kernel import python_only
 from tests.processes import CONTEXT
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from multiprocessing.connection import Connection
-
-    from n5zarr.storage.interface import Durability
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="there are no such signals")
 

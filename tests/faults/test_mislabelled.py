@@ -6,8 +6,10 @@ import bz2
 import gzip
 import itertools
 import lzma
+from collections.abc import Callable
 from contextlib import nullcontext
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import lz4.frame
 import numcodecs.blosc as blosc_library
@@ -20,10 +22,6 @@ import n5zarr
 from n5zarr import N5Store
 from n5zarr.errors import N5BlockError
 from n5zarr.fast import kernel
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
 
 LZ4_FRAME: Any = lz4.frame  # no types
 HEADER = 12  # bytes, of two dimensions

@@ -6,7 +6,9 @@ import itertools
 import os
 import random
 import struct
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -19,10 +21,6 @@ from n5zarr.fast import kernel
 from tests.contract.test_kernel import name
 from tests.fuzz.blocks import WAYS, Blocks
 from tests.fuzz.seeds import COMPRESSIONS, make_larger
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 SHAPE = (31, 67)  # one block
 N_OTHERS = 60  # mutants at places that a seed chooses

@@ -8,16 +8,13 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from pathlib import Path
 from xml.etree import ElementTree as ET
 
 import pytest
 
 from tests.faults.boundary import HERE, environment
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="no LD_PRELOAD as on Linux")
 

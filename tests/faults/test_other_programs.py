@@ -11,9 +11,11 @@ import sys
 import textwrap
 import threading
 import time
+from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -27,10 +29,6 @@ from n5zarr.storage import files
 from n5zarr.storage.writing import FileWriter
 from tests.contract.test_kernel import python_only
 from tests.waiting import PATIENCE, when_another_program_holds_a_lock
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="locks that exclude Java's")
 

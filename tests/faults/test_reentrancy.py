@@ -6,11 +6,13 @@ import os
 import signal
 import threading
 import time
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from types import FrameType
+from typing import Any
 
 import numpy as np
 import pytest
@@ -23,10 +25,6 @@ from n5zarr.storage import files, locks, threads
 from n5zarr.storage.writing import FileWriter
 from tests.contract.test_kernel import COMPRESSIONS, name
 from tests.waiting import PATIENCE, is_inside, wait_until
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from types import FrameType
 
 BLOCKS = ("n5zarr.codecs", "n5zarr.arrays", "n5zarr.fast", "n5zarr.storage")
 SHAPE, CHUNKS = (5, 7, 11), (3, 5, 7)

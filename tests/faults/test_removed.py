@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import pickle
 import shutil
+from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import xarray as xr
 import zarr
+from zarr.abc.buffer import Buffer
 from zarr.buffer import cpu
 from zarr.storage import MemoryStore, WrapperStore, ZipStore
 
@@ -19,12 +22,6 @@ from n5zarr import N5Store
 from n5zarr.errors import N5Error
 from tests.contract.stored import contents
 from tests.processes import CONTEXT
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-
-    from zarr.abc.buffer import Buffer
 
 SHAPE, CHUNKS, GRID = (7, 11), (3, 5), (3, 3)
 

@@ -10,10 +10,11 @@ import asyncio
 import os
 import shutil
 import time
+from collections.abc import AsyncIterator, Iterator
 from contextlib import nullcontext, suppress
 from itertools import count
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pytest
@@ -29,9 +30,6 @@ from n5zarr.storage.local import LocalFiles
 from n5zarr.storage.requests import Update
 from tests.contract.test_kernel import python_only
 from tests.property import outside
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterator
 
 SHAPE, CHUNKS = (5, 7), (2, 3)
 

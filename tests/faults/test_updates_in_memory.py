@@ -7,15 +7,17 @@ import os
 import sys
 import threading
 import time
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from itertools import count
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import obstore.store
 import pytest
 import zarr
+from zarr.abc.store import Store
 from zarr.storage import FsspecStore, LoggingStore, MemoryStore, ObjectStore, WrapperStore
 
 import n5zarr
@@ -25,11 +27,6 @@ from n5zarr.storage import key_locks
 from n5zarr.storage.key_locks import holding, holding_async, waited_for
 from n5zarr.storage.requests import Update, request_each
 from tests.waiting import PATIENCE
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from zarr.abc.store import Store
 
 NUMBERS = count()
 N_WRITERS, N_RUNS = 5, 11

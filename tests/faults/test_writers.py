@@ -11,10 +11,13 @@ import signal
 import sys
 import threading
 import time
+from collections.abc import Callable
 from contextlib import nullcontext
 from itertools import product
+from multiprocessing.synchronize import Barrier
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from types import FrameType
+from typing import Any, NamedTuple
 
 import dask.array
 import numpy as np
@@ -26,17 +29,11 @@ from n5zarr import N5Store
 from n5zarr.errors import N5BlockError
 from n5zarr.fast import kernel
 from n5zarr.storage import files, locks
+from n5zarr.storage.interface import Durability
 from n5zarr.storage.writing import FileWriter
 from tests.contract.test_kernel import python_only
 from tests.faults.test_reentrancy import interrupted, on_timer
 from tests.processes import CONTEXT, METHOD
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from multiprocessing.synchronize import Barrier
-    from types import FrameType
-
-    from n5zarr.storage.interface import Durability
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="locks of open files")
 

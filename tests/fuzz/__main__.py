@@ -13,19 +13,14 @@ import random
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from tests.fuzz.blocks import Blocks
 from tests.fuzz.documents import Documents
 from tests.fuzz.judge import kept
 from tests.fuzz.keys import Keys
-from tests.fuzz.watch import Report, Violation, examine, limit_memory, run
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from tests.fuzz.watch import Harness
+from tests.fuzz.watch import Harness, Report, Violation, examine, limit_memory, run
 
 HARNESSES: dict[str, Callable[[Path], Harness]] = {
     "blocks": Blocks,

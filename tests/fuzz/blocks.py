@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 import os
 import random
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import cache, partial
 from itertools import count
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import zarr
@@ -25,10 +27,6 @@ from tests.fuzz.judge import OF_ZARR, Case, judged, said
 from tests.fuzz.mutate import mutated
 from tests.fuzz.oracle import Expected, expected_block, expected_chunk, extent_of
 from tests.fuzz.seeds import Seed, make_seeds
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
-    from pathlib import Path
 
 __all__ = ["WAYS", "Blocks"]
 

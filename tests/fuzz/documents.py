@@ -9,10 +9,11 @@ import random
 import re
 import shutil
 import warnings
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import xarray as xr
@@ -23,9 +24,6 @@ from n5zarr import N5Error, N5Store
 from n5zarr.images.find import find_images
 from tests.fuzz.judge import Case, judged, said
 from tests.fuzz.mutate_json import mutated_document
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
 
 __all__ = ["Documents"]
 

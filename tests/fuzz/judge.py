@@ -11,13 +11,11 @@ import json
 import lzma
 import warnings
 import zlib
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 from n5zarr import N5Error, N5Warning
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
 
 __all__ = ["CORPUS", "OF_ZARR", "Case", "Kept", "judged", "keep", "kept", "said"]
 

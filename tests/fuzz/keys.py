@@ -6,8 +6,10 @@ import asyncio
 import random
 import re
 import shutil
+from collections.abc import Awaitable, Callable
 from itertools import count
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import zarr
 from zarr.buffer import cpu
@@ -15,10 +17,6 @@ from zarr.buffer import cpu
 import n5zarr
 from n5zarr import N5Error, N5Store
 from tests.fuzz.judge import Case, judged, said
-
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
-    from pathlib import Path
 
 __all__ = ["Keys"]
 

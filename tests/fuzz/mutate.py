@@ -9,16 +9,15 @@ import struct
 import sys
 import zlib
 from functools import cache
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 if sys.version_info >= (3, 14):
     from compression import zstd
 else:
     from backports import zstd
 
-if TYPE_CHECKING:
-    import random
-    from collections.abc import Callable, Sequence
+import random
+from collections.abc import Callable, Sequence
 
 __all__ = ["EDGES", "damaged", "mutated"]
 

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    import random
-    from collections.abc import Iterator, Sequence
+import random
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 __all__ = ["mutated_document"]
 

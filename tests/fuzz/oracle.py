@@ -12,17 +12,15 @@ import json
 import math
 import struct
 import zlib
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from tests.fuzz.lz import DamagedError
 from tests.fuzz.payloads import Payload, decode_payload, zstd
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
 
 __all__ = [
     "Dataset", "Expected", "expected_block", "expected_chunk", "extent_of", "read_dataset",

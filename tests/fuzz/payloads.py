@@ -11,7 +11,7 @@ import lzma
 import struct
 import sys
 import zlib
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import xxhash
@@ -23,8 +23,7 @@ if sys.version_info >= (3, 14):
 else:
     from backports import zstd
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
+from collections.abc import Callable
 
 __all__ = ["Payload", "decode_payload", "zstd"]
 

@@ -10,20 +10,16 @@ import itertools
 import json
 import shutil
 import warnings
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 import n5zarr
-from tests.fuzz.oracle import Dataset
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from tests.fuzz.oracle import Expected
+from tests.fuzz.oracle import Dataset, Expected
 
 __all__ = ["COMPRESSIONS", "Seed", "make_larger", "make_seeds"]
 

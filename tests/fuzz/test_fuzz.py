@@ -12,7 +12,8 @@ import os
 import subprocess
 import sys
 import time
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -25,9 +26,6 @@ from tests.fuzz.judge import Case, judged, kept
 from tests.fuzz.oracle import Expected, read_files
 from tests.fuzz.seeds import JAVA
 from tests.fuzz.watch import SECONDS, Report, examine, run
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 HAS_ASAN = "asan" in os.environ.get("LD_PRELOAD", "")
 NO_LIMITS = "the sanitizer takes memory as it likes"

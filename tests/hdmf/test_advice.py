@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import shutil
 from collections import Counter
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import nwbinspector
@@ -22,10 +24,6 @@ from n5zarr.cli.app import app
 from n5zarr.hdmf import NWBN5IO
 from tests.hdmf.sessions import new, series
 from tests.remote import servers
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:Consolidated metadata:zarr.errors.ZarrUserWarning"),

@@ -11,8 +11,9 @@ import signal
 import subprocess
 import sys
 import tarfile
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import h5py
 import numpy as np
@@ -41,9 +42,6 @@ from n5zarr.hdmf.file_contents import slab_shape, slabs
 from tests.command import CliRunner
 from tests.hdmf.sessions import new, series, session, written
 from tests.programs import Programs
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:Consolidated metadata:zarr.errors.ZarrUserWarning"),

@@ -8,7 +8,9 @@ import subprocess
 import sys
 import uuid
 from collections import Counter
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 from zipfile import ZipFile
 
 import numpy as np
@@ -24,10 +26,6 @@ from n5zarr.errors import N5UnrepresentableError, N5UnsupportedError, N5Warning
 from n5zarr.hdmf import N5IO, NWBN5IO, differences
 from n5zarr.hdmf.backend import N5PathStore
 from tests.hdmf.sessions import Buffers, Pids, new, series
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
 
 # of plain Zarr
 pytestmark = pytest.mark.filterwarnings("ignore:Consolidated metadata:zarr.errors.ZarrUserWarning")

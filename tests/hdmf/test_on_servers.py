@@ -6,9 +6,11 @@ hdmf-zarr reads the same data from Zarr, in the same chunks.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 from urllib.parse import unquote, urlsplit
 
 import numpy as np
@@ -22,10 +24,6 @@ from n5zarr.hdmf import NWBN5IO
 from tests.hdmf.sessions import new, series
 from tests.remote import servers
 from tests.remote.conftest import chosen_options, fsspec_options, upload
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from pathlib import Path
 
 pytestmark = pytest.mark.filterwarnings("ignore:Consolidated metadata:zarr.errors.ZarrUserWarning")
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import shutil
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import h5py
 import numpy as np
@@ -21,9 +22,6 @@ from n5zarr import N5Store
 from n5zarr.hdmf import N5IO, NWBN5IO, convert, differences
 from tests.contract.stored import by_tensorstore
 from tests.hdmf.sessions import START, series, session
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 # of plain Zarr
 pytestmark = pytest.mark.filterwarnings("ignore:Consolidated metadata:zarr.errors.ZarrUserWarning")

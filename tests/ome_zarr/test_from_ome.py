@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import Any
 
 import pytest
 
@@ -10,9 +11,6 @@ from n5zarr.errors import N5UnrepresentableError
 from n5zarr.images.source import ArraySource, SourceTree
 from n5zarr.ome_zarr.from_ome import from_ome
 from tests.unit.images.test_ome import source
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 
 def tree(arrays: Mapping[str, ArraySource], groups: Mapping[str, Any]) -> SourceTree:

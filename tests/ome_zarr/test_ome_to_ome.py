@@ -9,7 +9,8 @@ from __future__ import annotations
 import json
 import re
 import warnings
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -20,9 +21,6 @@ from n5zarr.errors import N5UnrepresentableError, N5Warning
 from tests.contract import test_ome_06
 from tests.contract.viewers import validate_ome
 from tests.ome_zarr.documents import metadata
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 SOURCES = ["0.1", "0.2", "0.3", "0.4", "0.5", "0.6rc0", "0.6"]
 TARGETS: Any = {"0.4": 2, "0.5": 3, "0.6": 3}

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,9 +14,6 @@ import n5zarr
 from n5zarr.errors import N5UnrepresentableError, N5Warning
 from tests.contract.test_ome_06 import SCHEMAS, check, convert, groups
 from tests.ome_zarr.test_pyramid import mean
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def test_a_pyramid_is_valid(tmp_path: Path) -> None:

@@ -9,7 +9,8 @@ from __future__ import annotations
 import gc
 import json
 import zipfile
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import h5py
 import numpy as np
@@ -22,9 +23,6 @@ import n5zarr
 from n5zarr.errors import N5FormatError, N5UnrepresentableError
 from n5zarr.other_sources.tiff import _array
 from tests.command import printed
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 VALUES = np.random.default_rng(5).integers(0, 60000, (3, 5, 17, 23)).astype("u2")
 

@@ -15,16 +15,14 @@ import subprocess
 import sys
 import tempfile
 import tomllib
+from collections.abc import Iterable, Mapping
 from importlib.metadata import Distribution, distributions
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import yaml
 
 from tests.packaging.sdist import ROOT
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
 
 # names of PyPI that conda-forge spells otherwise
 CONDA_NAMES = {"isal": "python-isal", "xxhash": "python-xxhash", "backports-zstd": "backports.zstd"}

@@ -11,7 +11,8 @@ import subprocess
 import tarfile
 import tomllib
 import zipfile
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -20,9 +21,6 @@ import n5zarr
 from tests.packaging import check
 from tests.packaging.recipe import conda_name, key
 from tests.packaging.sdist import LINK, ROOT, tracked, with_addresses, with_urls
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 PROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
 URL = "https://example.org/us/n5zarr"

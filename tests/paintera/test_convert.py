@@ -7,7 +7,8 @@ The groups and attributes are those of paintera-conversion-helper 4c10b82
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -18,9 +19,6 @@ from n5zarr.errors import N5Error, N5UnrepresentableError, N5Warning
 from tests.command import printed
 from tests.multisets import random_voxels, voxels_of
 from tests.unit.codecs.test_multisets import made
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 LABELS = np.random.default_rng(7).integers(0, 2**40, (5, 7, 11))
 LABELS[:, :3] = 0

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import gzip
 import json
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -16,9 +17,6 @@ import pytest
 
 import n5zarr
 from n5zarr.errors import N5FormatError, N5UnrepresentableError
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 FRAGMENTS = [3, 2**64 - 2, 5, 11, 0]
 SEGMENTS = [5, 7, 5, 2**63, 0]

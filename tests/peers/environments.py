@@ -6,15 +6,11 @@ import os
 import shutil
 import subprocess
 import sys
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from tests.outputs import output
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
 
 installs_projects = pytest.mark.skipif(
     "N5ZARR_PROJECTS" not in os.environ,

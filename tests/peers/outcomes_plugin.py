@@ -5,10 +5,8 @@ from __future__ import annotations
 import json
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    import pytest
+import pytest
 
 REPORT = Path(os.environ.get("N5ZARR_OUTCOMES", os.devnull))
 N_CHARACTERS = 600  # of a message

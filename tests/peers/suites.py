@@ -21,15 +21,12 @@ import subprocess
 import sys
 import tempfile
 from collections import Counter, defaultdict
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from tests.docs.migration.pages import with_tables
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 Outcomes = dict[str, list[str]]  # of each test: outcome, and message of a failure or a skip
 

@@ -10,16 +10,14 @@ from __future__ import annotations
 import json
 import os
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import pytest
 import zarr.storage
 import zarr.storage._common
+from zarr.abc.store import Store
 
-if TYPE_CHECKING:
-    import pytest
-    from zarr.abc.store import Store
-
-    from n5zarr import N5Store
+from n5zarr import N5Store
 
 IS_N5 = os.environ.get("N5ZARR_SUITE_STORE", "") not in ("", "0")
 ONLY = frozenset(json.loads(os.environ.get("N5ZARR_SUITE_ONLY", "[]")))  # names of tests

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import json
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pytest
@@ -17,9 +18,6 @@ from zarr.storage import LocalStore
 
 import n5zarr
 from tests.contract.stored import by_tensorstore, spec_of
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 tensorstore = pytest.importorskip("tensorstore", reason="peer: uv sync installs it")
 z5py = pytest.importorskip("z5py", reason="peer: uv sync installs it")

@@ -7,23 +7,20 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pytest
 
 import n5zarr
+from n5zarr import Server
 from tests.contract import bigstitcher
 from tests.contract.stored import by_tensorstore
 from tests.contract.viewers import validate_ome
 from tests.peers import ome_zarr_04
 from tests.peers.environments import environment, run
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from n5zarr import Server
 
 JAVA = Path(__file__).parents[1] / "data" / "java"
 MANIFEST = json.loads((JAVA / "manifest.json").read_text())["datasets"]

@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import zarr
+from zarr.abc.store import Store
 from zarr.storage import LocalStore
 
 import n5zarr
 from n5zarr import N5Store
 from tests.contract.stored import by_tensorstore
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from zarr.abc.store import Store
 
 z5py = pytest.importorskip("z5py", reason="peer: uv sync installs it")
 

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import json
 import pickle
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import boto3
 import numpy as np
@@ -23,9 +24,6 @@ from tests.peers import zarr2_lines as old
 from tests.peers.environments import environment, run
 from tests.peers.zarr2_lines import BEADS, BLOCK, BLOCKS, OFFSET, POINTS, SCALE, SHAPE, VALUES
 from tests.remote import servers
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 # ---------------------------------------------------------------------- each writes and reads
 

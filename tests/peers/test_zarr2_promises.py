@@ -10,7 +10,8 @@ import importlib
 import json
 import pickle
 from contextlib import nullcontext
-from typing import TYPE_CHECKING, Any, Literal
+from pathlib import Path
+from typing import Any, Literal
 
 import numpy as np
 import pytest
@@ -19,9 +20,6 @@ import zarr
 import n5zarr
 from n5zarr import N5Store, encode_block
 from n5zarr.errors import N5Error
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 numcodecs: Any = importlib.import_module("numcodecs")
 zarr_numcodecs: Any = importlib.import_module("zarr.codecs.numcodecs")

@@ -8,7 +8,9 @@ from __future__ import annotations
 import asyncio
 import json
 import math
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -17,10 +19,6 @@ from zarr.storage import LocalStore
 
 import n5zarr
 from tests.contract.stored import write_by_tensorstore
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 zarr_n5 = pytest.importorskip("zarr_n5", reason="peer: uv sync installs it")
 convert_hierarchy = pytest.importorskip("zarr_n5.convert").convert_hierarchy

@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 import pickle
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pytest
@@ -17,9 +18,6 @@ import zarr
 import n5zarr
 from n5zarr import N5Store
 from tests.outputs import python
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 zarrs = pytest.importorskip("zarrs.pipeline", reason="peer: uv sync installs it")
 pytest.importorskip("zarr_n5", reason="peer: uv sync installs it")  # zarr looks at its codec, too

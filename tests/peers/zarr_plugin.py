@@ -7,14 +7,12 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 import zarr.storage
 import zarr.storage._common
-
-if TYPE_CHECKING:
-    from zarr.abc.store import Store
+from zarr.abc.store import Store
 
 WAY = os.environ.get("N5ZARR_ZARR_WAY", "plain")
 

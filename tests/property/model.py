@@ -7,14 +7,12 @@ as the array was when it was written, which shows when the array grows again.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import product
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 type Box = tuple[slice, ...]
 type Coords = tuple[int, ...]

@@ -14,14 +14,11 @@ import os
 import shutil
 import struct
 import zlib
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numcodecs
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    import numpy as np
+import numpy as np
 
 try:
     import fcntl

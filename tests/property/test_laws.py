@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import math
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 import pytest
@@ -21,15 +21,10 @@ from n5zarr.codecs.strings import join_strings, split_strings
 from n5zarr.format.attributes import DatasetAttributes, GroupAttributes, parse_attributes
 from n5zarr.format.block import BlockHeader, BlockMode
 from n5zarr.format.grid import block_extent, block_path, grid_shape, parse_block_path
-from n5zarr.format.lenient_json import parse_json
-from n5zarr.format.order import CTuple, N5Tuple, to_c, to_n5
-from n5zarr.zarr_view.keys import DEFAULT_NAMES, ChunkKey, parse_key
+from n5zarr.format.lenient_json import JSON, parse_json
+from n5zarr.format.order import AxisOrder, CTuple, N5Tuple, to_c, to_n5
+from n5zarr.zarr_view.keys import DEFAULT_NAMES, ChunkKey, ZarrFormat, parse_key
 from tests.fuzz import mutate
-
-if TYPE_CHECKING:
-    from n5zarr.format.lenient_json import JSON
-    from n5zarr.format.order import AxisOrder
-    from n5zarr.zarr_view.keys import ZarrFormat
 
 COMPRESSIONS: list[dict[str, JSON]] = [
     {"type": "raw"},

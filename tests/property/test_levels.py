@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import tempfile
 import warnings
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pytest
@@ -20,9 +21,6 @@ from n5zarr.conventions.units import ratio
 from n5zarr.errors import N5UnrepresentableError, N5Warning
 from n5zarr.viewing.napari import napari_layers
 from tests.memory import MEMORY
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
 
 type Positions = tuple[tuple[float, float, str | None], ...]
 """Scale, translation and unit along each axis, in the order of the array."""

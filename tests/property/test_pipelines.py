@@ -5,8 +5,10 @@ from __future__ import annotations
 import math
 import struct
 import tempfile
+from collections.abc import Callable, Iterator
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -24,10 +26,6 @@ from n5zarr.fast import kernel
 from n5zarr.fast.default import default_pipeline_name
 from tests.contract.test_pipeline import Selection, selections
 from tests.property.test_written import get_codec, plain, same, scalars
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from pathlib import Path
 
 # zarr's own warnings, of data types without a specification, of sharding, and of conversions
 pytestmark = [

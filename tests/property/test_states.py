@@ -11,10 +11,11 @@ import math
 import os
 import shutil
 import tempfile
-from contextlib import nullcontext
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pytest
@@ -40,10 +41,6 @@ from tests.contract.test_kernel import python_only
 from tests.memory import MEMORY
 from tests.property import outside
 from tests.property.model import Box, Container, Dataset, Node, is_at_or_below, parents, pattern
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from contextlib import AbstractContextManager
 
 STRESS = os.environ.get("N5ZARR_STRESS", "")
 N_STEPS = {"": 0, "1": 100_000}.get(STRESS) or int(STRESS or 0)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from itertools import islice, pairwise
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,9 +13,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from n5zarr.arrays.boxes import StoredChunks, boxes, least_box, touched_boxes
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 HUGE = (100_003, 99_991, 100_019)
 

@@ -11,16 +11,14 @@ import struct
 import threading
 import time
 from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
 from functools import cache, partial
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, SimpleHTTPRequestHandler, ThreadingHTTPServer
 from io import BytesIO
-from typing import TYPE_CHECKING, Any, NamedTuple, override
+from pathlib import Path
+from typing import Any, NamedTuple, override
 from urllib.parse import urlsplit
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
-    from pathlib import Path
 
 HOST = "127.0.0.1"
 

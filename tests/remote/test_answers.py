@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -18,10 +20,6 @@ from n5zarr import N5Store
 from n5zarr.errors import N5UnsupportedError
 from tests.remote import servers
 from tests.remote.conftest import PATIENCE, options_of
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from pathlib import Path
 
 SHAPE, CHUNKS = (5, 7, 11), (3, 4, 6)
 VALUES = np.arange(1, 386, dtype="u2").reshape(SHAPE)

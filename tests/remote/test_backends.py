@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import inspect
 import json
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -19,10 +21,6 @@ from n5zarr.errors import N5UnrepresentableError
 from n5zarr.metadata.inspect import describe
 from n5zarr.xarray.backend import GroupOptions, N5BackendEntrypoint
 from tests.remote.conftest import ODD, VALUES, obstore_options, upload
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from pathlib import Path
 
 
 def functions() -> list[Any]:

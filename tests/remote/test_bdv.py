@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import shutil
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -20,9 +21,6 @@ from tests.command import CliRunner
 from tests.contract import bigstitcher as project
 from tests.remote import servers
 from tests.remote.conftest import chosen_options, client, upload
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 KEY = "0.6.3/images/remote/prospr 1.n5"  # its folders are those of MoBIE's platybrowser-project
 NUMBERS = (0, 1, 3)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,9 +15,6 @@ from n5zarr.viewing.serve.location import ServedLocation
 from tests.bigdataviewer import bigstitcher_zarr as written
 from tests.contract import bigstitcher as project
 from tests.remote.conftest import chosen_options, upload
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 BUCKET = "omezarr"
 

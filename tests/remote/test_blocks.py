@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 import pickle
 import time
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import zarr
+from zarr.abc.buffer import Buffer
 from zarr.abc.store import RangeByteRequest
 from zarr.storage import MemoryStore
 
@@ -18,11 +20,6 @@ from n5zarr import CacheOptions, N5Store
 from n5zarr.errors import N5BlockError, N5UnrepresentableError
 from tests.memory import traced
 from tests.waiting import PATIENCE, let_others_run
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from zarr.abc.buffer import Buffer
 
 PRESENTATIONS: list[dict[str, Any]] = [
     {"codecs": "zarr"},

@@ -7,8 +7,10 @@ import gc
 import threading
 import time
 import weakref
+from collections.abc import Iterator
 from functools import partial
-from typing import TYPE_CHECKING, Any, override
+from pathlib import Path
+from typing import Any, override
 
 import numpy as np
 import pytest
@@ -18,10 +20,6 @@ import n5zarr
 from n5zarr import N5Store
 from tests.remote import servers
 from tests.waiting import PATIENCE
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 VALUES = np.arange(9 * 7, dtype="u2").reshape(9, 7)
 MOST = 4

@@ -10,11 +10,12 @@ import asyncio
 import os
 import shutil
 import signal
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from multiprocessing import get_all_start_methods, get_context
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pytest
@@ -31,9 +32,6 @@ from tests.remote import servers
 from tests.remote.conftest import chosen_options, fsspec_options, obstore_options, upload
 from tests.remote.reads import VALUES, opened, read, read_all
 from tests.waiting import PATIENCE
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
 
 CONTEXTS: dict[str, Any] = {name: get_context(name) for name in get_all_start_methods()}
 CONTEXTS |= {"forkserver": CONTEXT} if "forkserver" in CONTEXTS else {}

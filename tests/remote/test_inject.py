@@ -10,10 +10,10 @@ import os
 import socket
 import uuid
 from collections import Counter
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import timedelta
 from itertools import product
-from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 import pytest
@@ -21,15 +21,10 @@ import s3fs
 
 import n5zarr
 from n5zarr import N5Store
-from n5zarr.storage.requests import Get, Update
+from n5zarr.storage.requests import Get, Steps, Update
 from tests.faults.operations import OPERATIONS, Case
+from tests.remote import servers
 from tests.remote.conftest import S3, client, obstore_options, options_of
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from n5zarr.storage.requests import Steps
-    from tests.remote import servers
 
 IS_LONG = bool(os.environ.get("N5ZARR_STRESS"))
 N_SHORT = 2  # faults of each operation

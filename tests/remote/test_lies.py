@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 import struct
+from collections.abc import Callable, Iterator
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -19,12 +21,7 @@ from n5zarr._zarr import sync
 from n5zarr.errors import N5Error
 from tests.remote import servers
 from tests.remote.conftest import options_of
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from pathlib import Path
-
-    from tests.remote.servers import Answer
+from tests.remote.servers import Answer
 
 SHAPE, BLOCK = (11, 307, 331), (331, 307, 11)  # more than 1 MiB: rows of it are read alone
 VALUES = np.random.default_rng(7).integers(0, 251, SHAPE, "u1")

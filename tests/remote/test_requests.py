@@ -8,7 +8,9 @@ from __future__ import annotations
 import contextlib
 import warnings
 from collections import Counter
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
 import numpy as np
@@ -24,10 +26,6 @@ from n5zarr.metadata.inspect import describe, describe_tree
 from n5zarr.viewing.serve.app import make_app
 from tests.remote import servers
 from tests.remote.conftest import chosen_options, obstore_options, upload
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from pathlib import Path
 
 URL = "s3://counted/c.n5"
 

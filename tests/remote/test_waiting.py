@@ -8,7 +8,8 @@ import sys
 import threading
 from collections import deque
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -24,12 +25,8 @@ from n5zarr.storage import threads
 from n5zarr.storage.threads import NoThreadError
 from tests.memory import traced
 from tests.remote.conftest import chosen_options, upload
+from tests.remote.servers import Proxy
 from tests.waiting import PATIENCE, wait_until
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from tests.remote.servers import Proxy
 
 N_BLOCKS = 3 * 7 * 5
 

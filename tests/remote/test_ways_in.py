@@ -6,8 +6,10 @@ suffix, and BigDataViewer's XML. ``test_requests.py`` has those of containers wi
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -17,10 +19,6 @@ from tests.contract import bigstitcher
 from tests.remote import servers
 from tests.remote.conftest import chosen_options, put
 from tests.remote.test_requests import TABLE as REQUESTS
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from pathlib import Path
 
 
 @pytest.fixture(scope="module")

@@ -5,18 +5,15 @@ from __future__ import annotations
 import io
 import os
 import shutil
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pytest
 from PIL import Image
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    import numpy.typing as npt
 
 _NAMES = ("chromium", "chromium-browser", "google-chrome")
 _FLAGS = (

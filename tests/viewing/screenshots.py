@@ -5,8 +5,9 @@ from __future__ import annotations
 import io
 import shutil
 import tempfile
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from PIL import Image
@@ -15,9 +16,6 @@ from scipy import ndimage
 import n5zarr
 from tests.viewing.browser import chromium, resize
 from tests.viewing.test_browser import wait_for, wait_until_drawn
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
 
 FOLDER = Path(__file__).parents[2] / "docs" / "images"
 

@@ -6,9 +6,12 @@ import asyncio
 import itertools
 import re
 import threading
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 import pytest
 
 import n5zarr
@@ -16,12 +19,6 @@ from n5zarr.viewing.serve import app
 from tests.viewing import volumes
 from tests.viewing.browser import chromium, complaints, pixels, resize
 from tests.viewing.volumes import FIRST, LABELS, SHAPE, VOXEL, write_volumes
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    import numpy.typing as npt
 
 CENTRE = tuple(n // 2 for n in SHAPE)
 # Neuroglancer's panels of slices: place in the window, axes to the right and down, their directions

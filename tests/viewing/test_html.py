@@ -6,9 +6,10 @@ import base64
 import io
 import re
 import sys
+from collections.abc import Sequence
 from html.parser import HTMLParser
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 import zarr
@@ -17,9 +18,6 @@ from zarr.storage import LocalStore
 
 import n5zarr
 from tests.unit.images.test_images import Recording
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 SAMPLE = Path(n5zarr.sample_path())
 JAVA = Path(__file__).parents[1] / "data/java"

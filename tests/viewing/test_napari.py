@@ -10,7 +10,7 @@ import pickle
 import shutil
 from itertools import combinations
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import dask.array as da
 import numpy as np
@@ -20,15 +20,13 @@ import zarr
 
 import n5zarr
 from n5zarr.errors import N5BlockError, N5UnrepresentableError
+from n5zarr.format.lenient_json import JSON
 from n5zarr.images.find import find_images
 from n5zarr.viewing.napari import get_reader, napari_layers
 from tests.contract.bigstitcher import MISSING, SETUPS, TIMEPOINTS, elements, world, write_project
 from tests.peers.environments import environment, run
 from tests.remote import servers
 from tests.viewing.volumes import write_unit
-
-if TYPE_CHECKING:
-    from n5zarr.format.lenient_json import JSON
 
 REPOSITORY = Path(__file__).parents[2]
 JAVA = REPOSITORY / "tests/data/java"

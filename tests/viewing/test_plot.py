@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import matplotlib as mpl
 import matplotlib.pyplot as plt
@@ -14,9 +15,6 @@ import pytest
 import n5zarr
 from n5zarr.errors import N5MissingDependencyError
 from tests.contract.stored import by_tensorstore
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 SAMPLE = Path(n5zarr.sample_path())
 

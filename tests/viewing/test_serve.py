@@ -8,12 +8,13 @@ import select
 import shutil
 import socket
 import time
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
 from http.client import HTTPConnection, HTTPResponse
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.request import urlopen
 
 import numpy as np
@@ -22,17 +23,13 @@ import tensorstore
 import zarr
 
 import n5zarr
+from n5zarr import Server
 from n5zarr.errors import N5UnrepresentableError, N5Warning
 from n5zarr.images.find import ome_tree
 from n5zarr.viewing.serve.app import HeldValues, make_app
 from n5zarr.viewing.serve.guard import PatientProtocol
 from n5zarr.viewing.serve.views import N5View
 from tests.waiting import PATIENCE, wait_until
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from n5zarr import Server
 
 SECRET = b"top secret"
 JAVA = Path(__file__).parents[1] / "data/java"

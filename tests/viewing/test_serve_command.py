@@ -8,9 +8,10 @@ import signal
 import subprocess
 import sys
 import urllib.request
+from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 import zarr
@@ -20,9 +21,6 @@ from n5zarr.cli import servers
 from n5zarr.cli.app import app
 from n5zarr.cli.messages import print_text
 from tests.command import CliRunner
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 PAGE = Path(__file__).parents[2] / "docs/view.md"
 SAMPLE = n5zarr.sample_path()

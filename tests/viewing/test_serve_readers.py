@@ -7,9 +7,10 @@ import json
 import os
 import shutil
 import subprocess
+from collections.abc import Iterator
 from itertools import product
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pytest
@@ -17,13 +18,9 @@ import tensorstore as ts
 import zarr
 
 import n5zarr
+from n5zarr import Server
 from n5zarr.images.find import find_images
 from tests.contract.bigstitcher import write_project
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from n5zarr import Server
 
 JAVA = Path(__file__).parents[1] / "data/java"
 MANIFEST = json.loads((JAVA / "manifest.json").read_text())

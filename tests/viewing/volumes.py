@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from tests.contract.bigstitcher import write_dataset
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    import numpy.typing as npt
 
 SHAPE = (13, 29, 37)  # z, y, x
 VOXEL = np.array([30.0, 10.0, 6.0])  # nm

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, get_args
+from collections.abc import Mapping, Sequence
+from typing import Any, get_args
 
 import numpy as np
 import pytest
@@ -16,9 +17,6 @@ from n5zarr.images.display import find_shown, is_label, omero
 from n5zarr.images.image import Channel
 from n5zarr.images.ome import align_axes, image_attributes
 from n5zarr.images.source import ArraySource
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
 
 
 @pytest.mark.parametrize("unit", [*get_args(ValidSpaceUnit), *get_args(ValidTimeUnit)])

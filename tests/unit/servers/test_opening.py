@@ -6,7 +6,7 @@ import asyncio
 import socket
 import zipfile
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -14,6 +14,8 @@ pytest.importorskip("fsspec")
 pytest.importorskip("obstore")
 pytest.importorskip("aiohttp")
 pytest.importorskip("s3fs")
+
+from pathlib import Path
 
 import fsspec
 import obstore
@@ -44,9 +46,6 @@ from n5zarr.storage.requests import Entry, Update
 from tests.remote.servers import Files, FilesWithoutLength, PackedFiles, serving, static
 from tests.unit.servers.test_url_store import DATA, Fake
 from tests.unit.servers.test_url_store import get as read
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 run: Any = asyncio.run
 HERE = "http://127.0.0.1:1"

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Any, override
+from pathlib import Path
+from typing import Any, override
 
 import numpy as np
 import pytest
@@ -13,11 +15,8 @@ import n5zarr
 
 obstore = pytest.importorskip("obstore")
 
-from obstore.store import LocalStore, MemoryStore  # noqa: E402 - see above
 
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
-    from pathlib import Path
+from obstore.store import LocalStore, MemoryStore  # noqa: E402 - see above
 
 FOLDER = "folder/"
 DATA = np.arange(5 * 7 * 11, dtype="u2").reshape(5, 7, 11)

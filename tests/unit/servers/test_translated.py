@@ -8,7 +8,7 @@ import pickle
 import subprocess
 import sys
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -16,6 +16,9 @@ pytest.importorskip("obstore")
 pytest.importorskip("botocore")
 pytest.importorskip("google.auth")
 pytest.importorskip("moto")
+
+from collections.abc import Callable
+from pathlib import Path
 
 import aiohttp
 import boto3
@@ -37,10 +40,6 @@ from n5zarr.servers.translated import (
 )
 from n5zarr.servers.url_store import UrlStore
 from n5zarr.servers.web_store import WebStore
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
 
 HERE = "http://127.0.0.1:1"
 VARIABLES = ("AWS_", "GOOGLE_", "AZURE_", "STORAGE_EMULATOR_HOST", "CLOUDSDK_", "REQUESTS_CA")

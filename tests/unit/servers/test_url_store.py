@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import pickle
-from typing import TYPE_CHECKING, Any, override
+from typing import Any, override
 
 import pytest
 from aiohttp import ClientResponseError
 
 pytest.importorskip("fsspec")
 pytest.importorskip("aiohttp")
+
+from pathlib import Path
 
 import fsspec
 from fsspec.asyn import AsyncFileSystem
@@ -26,9 +28,6 @@ from n5zarr.servers.url_store import UrlStore
 from n5zarr.storage.forks import FORKS
 from n5zarr.storage.requests import Entry
 from tests.remote.servers import Files, serving, static
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 run: Any = asyncio.run
 PROTOTYPE = cpu.buffer_prototype
