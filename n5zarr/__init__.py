@@ -10,6 +10,7 @@ Names are loaded when they are first used. So ``n5zarr.format``, ``n5zarr.codecs
 
 import logging
 from importlib import import_module
+from threading import RLock
 from typing import TYPE_CHECKING
 
 from n5zarr.errors import N5Error, N5MissingDependencyError, N5Warning
@@ -268,12 +269,18 @@ _EXTRAS = {  # that install what modules import
 }
 
 
+# Two threads that import a package and a module in it wait for each other; Python then gives one of
+# them a module that is not yet complete.
+_IMPORTS = RLock()
+
+
 def __getattr__(name: str) -> object:
     if name not in _MODULES:
         message = f"module 'n5zarr' has no attribute {name!r}"
         raise AttributeError(message)
     try:
-        module = import_module(f"n5zarr.{_MODULES[name]}")
+        with _IMPORTS:
+            module = import_module(f"n5zarr.{_MODULES[name]}")
     except ModuleNotFoundError as err:
         if err.name == f"n5zarr.{_MODULES[name].partition('.')[0]}":
             raise lacking(f"n5zarr.{name}", err.name) from err

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import time
+from concurrent.futures import ThreadPoolExecutor
 from textwrap import dedent, indent
 from typing import TYPE_CHECKING, Any
 
@@ -214,3 +216,23 @@ def test_threads_that_open_in_both_ways_at_once(run: Run) -> None:
             print({*threads.map(work, range(8))})
     """
     assert run(code) == f"{{({SUM}, 'N5CodecPipeline')}}\n"
+
+
+def test_one_thread_at_a_time_imports_what_a_name_needs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else Python gives a module that is not yet complete to one of them."""
+    names, at_once, begun = ["open", "N5Store", "convert", "validate"], list[int](), list[str]()
+    whole = vars(n5zarr)["import_module"]
+
+    def slow(module: str) -> Any:
+        begun.append(module)
+        time.sleep(0.02)
+        at_once.append(len(begun))
+        begun.remove(module)
+        return whole(module)
+
+    for name in names:
+        monkeypatch.delitem(vars(n5zarr), name, raising=False)
+    monkeypatch.setattr(n5zarr, "import_module", slow)
+    with ThreadPoolExecutor(len(names)) as threads:
+        assert all(map(callable, threads.map(lambda name: getattr(n5zarr, name), names)))
+    assert at_once == [1] * len(names)

@@ -11,6 +11,7 @@ import json
 import re
 import shutil
 from concurrent.futures import Future, ThreadPoolExecutor
+from functools import wraps
 from pathlib import Path
 from typing import Any
 
@@ -419,6 +420,7 @@ def test_a_full_disk_stops_one_of_many(
 ) -> None:
     whole = n5zarr.convert
 
+    @wraps(whole)  # the command may be made from it
     def full(source: Any, destination: Any, **options: Any) -> Any:
         if "b.n5" in str(source):
             raise OSError(errno.ENOSPC, "No space left on device")
