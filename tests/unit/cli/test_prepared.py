@@ -15,7 +15,8 @@ import pytest
 
 import n5zarr
 from n5zarr.cli import prepared
-from tests.prepared import line_of, made, packages, typers
+from tests.outputs import python
+from tests.prepared import line_of, packages, typers
 
 SLOW = {"zarr", "numpy", "numcodecs", "typer", "rich", "pydantic", "asyncio", "no-collector"}
 TREE = ["tree", n5zarr.sample_path()]
@@ -42,8 +43,12 @@ finally:
 
 
 def test_what_is_prepared_is_what_typer_makes() -> None:
-    """``uv run python -m tests.prepared`` writes the file again."""
-    found, noted = json.loads(json.dumps(made())), prepared.load()
+    """``uv run python -m tests.prepared`` writes the file again.
+
+    A process of its own makes it: other tests may have changed what commands are made from.
+    """
+    code = "import json; from tests.prepared import made; print(json.dumps(made()))"
+    found, noted = json.loads(python("-c", code, cwd=Path(__file__).parents[3])), prepared.load()
     one, other = (
         {command: {after: [*words] for after, words in each["words"].items()}
          for command, each in of.items()}
