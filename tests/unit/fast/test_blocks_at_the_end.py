@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import zarr
 
 import n5zarr
 from n5zarr.fast import kernel
@@ -106,12 +107,13 @@ def test_appended_frames_are_written_by_the_kernel(
 
     monkeypatch.setattr(kernel, "write_box", noted)
     frames = np.random.default_rng(3).integers(0, 999, (11, 13, 7), "u2")
-    array: Any = n5zarr.create_array(
-        tmp_path / "a.n5", path="d", shape=(0, 13, 7), chunks=(4, 5, 3), dtype="u2",
-        compression=compression,
-    )  # fmt: skip
-    for frame in frames:
-        array.append(frame[None])
+    with zarr.config.set({"codec_pipeline.path": "n5zarr.fast.pipeline.N5CodecPipeline"}):
+        array: Any = n5zarr.create_array(
+            tmp_path / "a.n5", path="d", shape=(0, 13, 7), chunks=(4, 5, 3), dtype="u2",
+            compression=compression,
+        )  # fmt: skip
+        for frame in frames:
+            array.append(frame[None])
     np.testing.assert_array_equal(array[...], frames)
     if kernel.is_compiled():
         assert left == [[]] * len(frames)
