@@ -107,7 +107,7 @@ def test_appended_frames_are_written_by_the_kernel(
 
     monkeypatch.setattr(kernel, "write_box", noted)
     frames = np.random.default_rng(3).integers(0, 999, (11, 13, 7), "u2")
-    with zarr.config.set({"codec_pipeline.path": "n5zarr.fast.pipeline.N5CodecPipeline"}):
+    with zarr.config.set({"codec_pipeline.path": "n5zarr.arrays.pipeline.N5CodecPipeline"}):
         array: Any = n5zarr.create_array(
             tmp_path / "a.n5", path="d", shape=(0, 13, 7), chunks=(4, 5, 3), dtype="u2",
             compression=compression,
