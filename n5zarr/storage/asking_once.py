@@ -105,8 +105,9 @@ def asking_once() -> Iterator[None]:
     if answers() is not None:  # within a call that does the same
         yield
         return
-    _answers.set(_OfCall(sys._getframe(2)))  # noqa: SLF001 - that of the `with`
+    _answers.set(own := _OfCall(sys._getframe(2)))  # noqa: SLF001 - that of the `with`
     try:
         yield
     finally:
-        _answers.set(None)  # no token: a call that is thrown away ends in any context
+        # no token: a call that is thrown away ends in any context, perhaps within another call
+        _answers.set(None if (known := _answers.get()) is own else known)
