@@ -224,6 +224,11 @@ def with_attributes(metadata: ArrayV3Metadata, attributes: dict[str, Any]) -> Ar
     return copied
 
 
+def give_metadata(array: AnyAsyncArray, metadata: ArrayMetadata) -> None:
+    """Give an array other metadata in its place, as zarr does when it resizes one."""
+    vars(array).update(vars(replace(array, metadata=metadata)))  # a frozen dataclass
+
+
 def async_group(group: zarr.Group) -> zarr.AsyncGroup:
     """Return an asynchronous group for a group, as ``Array.async_array`` does for arrays."""
     return zarr.AsyncGroup(metadata=group.metadata, store_path=group.store_path)

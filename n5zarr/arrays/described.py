@@ -6,17 +6,19 @@ import json
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Self, cast, override
 
+import numpy as np
 import numpy.typing as npt
 import zarr
 from zarr.abc.buffer import BufferPrototype, NDBuffer
 from zarr.abc.store import Store
+from zarr.buffer import cpu
 from zarr.types import AnyArray
 
 from n5zarr._zarr import (
     ArrayV2Metadata,
     ArrayV3Metadata,
     Attributes,
-    sync,
+    give_metadata,
     with_attributes,
 )
 from n5zarr.arrays.open_dataset import OpenDataset, blocks_of_array
@@ -25,6 +27,7 @@ from n5zarr.container.block_listing import stored_rows
 from n5zarr.container.resizing import remove_outside
 from n5zarr.errors import N5Error
 from n5zarr.format.order import N5Tuple
+from n5zarr.format.path import join
 from n5zarr.format.raw_json import from_numpy
 from n5zarr.rooms import Door
 from n5zarr.storage.ending import ending
@@ -70,22 +73,20 @@ def take_over(node: AnyArray | zarr.Group) -> None:
         An array is there of another data type or chunk shape (``kind="changed"``).
     """
     served = node.store.container.memory.served if isinstance(node.store, N5Store) else {}
+    metadata: Any = (node if isinstance(node, zarr.Group) else node.async_array).metadata
     documents = {
         name: json.loads(served[key])
-        for name in METADATA_NAMES[node.metadata.zarr_format]
+        for name in METADATA_NAMES[metadata.zarr_format]
         if (key := MetadataKey(node.path, name)) in served
     }
     document = documents.get("zarr.json") or documents.get(".zarray") or documents.get(".zgroup")
     if not document:
         return
-    attributes = dict(
-        documents.get(".zattrs", document.get("attributes", node.metadata.attributes))
-    )
+    attributes = dict(documents.get(".zattrs", document.get("attributes", metadata.attributes)))
     if isinstance(node, zarr.Group):
-        node.metadata.attributes.clear()
-        node.metadata.attributes.update(attributes)
+        metadata.attributes.clear()
+        metadata.attributes.update(attributes)
         return
-    metadata: Any = node.async_array.metadata
     now: Any = type(metadata).from_dict(document)
     was_made_of, is_made_of = (
         (each.dtype, each.chunk_grid if each.zarr_format == 3 else each.chunks)
@@ -96,7 +97,7 @@ def take_over(node: AnyArray | zarr.Group) -> None:
         raise N5Error(f"{message}or elements, which has replaced it; open it again", kind="changed")
     if now.shape != metadata.shape:
         metadata = metadata.update_shape(now.shape)
-    # as zarr does when it resizes an array, a frozen dataclass
+        give_metadata(node.async_array, metadata)
     object.__setattr__(node.async_array, "metadata", with_attributes(metadata, attributes))
 
 
@@ -189,21 +190,34 @@ class DescribedArray[Metadata: (ArrayV2Metadata, ArrayV3Metadata)](zarr.Array[Me
             The new shape.
         """
         take_over(self)
+        self._resize(new_shape)
+
+    def _resize(self, new_shape: Any) -> None:  # noqa: ANN401 - a ShapeLike, for numpy
+        """Resize an array that has taken over what others have written; without zarr's loop."""
         found = _dataset_of(self)
-        if found is None:
+        if found is None or np.size(new_shape) != self.ndim:  # the latter is an error of zarr's
             super().resize(new_shape)
             return
         store, path, view = found
-        sync(self.async_array.resize(new_shape, delete_outside_chunks=False))
+        metadata = self.async_array.metadata.update_shape(new_shape)
+        for name, document in metadata.to_buffer_dict(cpu.buffer_prototype).items():
+            store.set_sync(join(self.path, name), document)
+        give_metadata(self.async_array, metadata)
         now = view.with_other_axes(self.shape, view.dataset.dimensions)
         store.run(remove_outside(path, view.dataset, N5Tuple(now)))
 
     @override
     @ending()
     def append(self, data: npt.ArrayLike, axis: int = 0) -> tuple[int, ...]:
+        """Enlarge the array along an axis, and write data there; return the new shape."""
         take_over(self)
-        self.warn_of_loss(data, self.dtype)
-        return super().append(data, axis)
+        given: tuple[int, ...] = np.shape(data)
+        old: tuple[int, ...] = self.shape
+        if given[:axis] + given[axis + 1 :] != old[:axis] + old[axis + 1 :] or axis < 0:
+            return super().append(data, axis)  # raises an error
+        self._resize((*old[:axis], old[axis] + given[axis], *old[axis + 1 :]))
+        self[(slice(None),) * axis + (slice(old[axis], None),)] = data
+        return self.shape
 
 
 # zarr's event loop would go on if the thread that waits for it is interrupted

@@ -183,8 +183,8 @@ def blocks_of_array(array: AnyArray) -> OpenDataset | None:
     store = array.store
     if not isinstance(store, N5Store):
         return None
-    steps = store.dataset_of(array.path, array.metadata.zarr_format, as_blocks=True)
-    found = store.run(steps)
+    zarr_format = array.async_array.metadata.zarr_format
+    found = store.run(store.dataset_of(array.path, zarr_format, as_blocks=True))
     return None if found is None else OpenDataset(store, *found)
 
 

@@ -117,8 +117,9 @@ class _OtherMemory(ArrayMemory):
                 f"{expected}, got {elements.dtype}; {way_out}", kind="data-type"
             )
         # no copy of what `empty` has made, which remains page-locked
-        native = elements.astype(_native(elements.dtype), copy=False)
-        return self._nd_buffer.from_numpy_array(native).as_ndarray_like()
+        return self._nd_buffer.from_numpy_array(
+            elements.astype(_native(elements.dtype), copy=False)
+        ).as_ndarray_like()
 
     def on_host(self, value: npt.ArrayLike) -> npt.ArrayLike:
         buffer = self.buffer_of(value)

@@ -110,8 +110,7 @@ def encode_multisets(multisets: LabelMultisets, compression: Compression) -> byt
         block_shape=to_n5(CTuple(multisets.shape)),
         n_elements=len(payload),
     )
-    packed = codec_of(compression).compress(payload, compression, 1)
-    return b"".join([header.to_bytes(), packed])
+    return b"".join([header.to_bytes(), codec_of(compression).compress(payload, compression, 1)])
 
 
 def payload_of_multisets(multisets: LabelMultisets) -> bytes:

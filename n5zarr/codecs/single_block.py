@@ -149,8 +149,9 @@ def encode_block(
             f"dimension, no empty one, and at most {MAX_BLOCK_BYTES} bytes"
         )
         raise N5UnrepresentableError(message, kind="header")
-    in_c = array if axis_order == "C" else array.transpose()
-    return encode_payload(in_c, kind, parse_compression(compression))
+    return encode_payload(
+        array if axis_order == "C" else array.transpose(), kind, parse_compression(compression)
+    )
 
 
 def _as_kind(array: np.ndarray, kind: DataType) -> np.ndarray:

@@ -132,13 +132,14 @@ class CoordsView:
             case ChunkKey(path=path, coords=coords):
                 member = yield from self._member(path)
                 if isinstance(member, Placed):
-                    stored = DEFAULT_NAMES[3].key(member.path, coords)
-                    return (yield from self.container.read(stored))
+                    return (
+                        yield from self.container.read(DEFAULT_NAMES[3].key(member.path, coords))
+                    )
                 if isinstance(member, Coordinate) and member.has_chunk(coords):
                     return member.chunk(coords[0])
+                return None
             case None:
-                pass
-        return None
+                return None
 
     def exists(self, key: str) -> Steps[bool]:
         """Whether a document or a chunk exists."""
@@ -148,8 +149,9 @@ class CoordsView:
             case ChunkKey(path=path, coords=coords):
                 member = yield from self._member(path)
                 if isinstance(member, Placed):
-                    stored = DEFAULT_NAMES[3].key(member.path, coords)
-                    return (yield from self.container.exists(stored))
+                    return (
+                        yield from self.container.exists(DEFAULT_NAMES[3].key(member.path, coords))
+                    )
                 return isinstance(member, Coordinate) and member.has_chunk(coords)
             case None:
                 return False

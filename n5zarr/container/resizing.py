@@ -111,8 +111,7 @@ def _positions(
         return [N5Tuple(p) for p in dict.fromkeys(p for box in boxes for p in product(*box))]
     rows = np.empty((0, len(grid)), np.int64)
     for box in boxes:
-        found = yield from grid_position_rows(path, grid, box)
-        rows = np.concatenate([rows, found])
+        rows = np.concatenate([rows, (yield from grid_position_rows(path, grid, box))])
     return (N5Tuple(tuple(row.tolist())) for row in np.unique(rows, axis=0))
 
 

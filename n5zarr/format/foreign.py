@@ -114,8 +114,7 @@ def zarr_node(names: Collection[str], document: bytes | None = None) -> Foreign 
         3 if name == "zarr.json" else 2 for name in ZARR_DOCUMENTS & {*names}
     }
     zarr_format = formats.pop() if len(formats) == 1 else None
-    way = "open it with zarr.open(...) or xr.open_zarr(...)"
-    return Foreign(what, way, zarr_format, kind)
+    return Foreign(what, "open it with zarr.open(...) or xr.open_zarr(...)", zarr_format, kind)
 
 
 def is_sidecar(document: bytes) -> bool:

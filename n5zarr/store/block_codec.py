@@ -128,8 +128,9 @@ class N5BlockCodec(ArrayBytesCodec, ArrayBytesCodecPartialDecodeMixin):
             compression=self.compression,
             attributes={},
         )
-        view = DatasetView(dataset=dataset, codecs="zarr", axis_order=self.axis_order)
-        return view.derived_codecs()
+        return DatasetView(
+            dataset=dataset, codecs="zarr", axis_order=self.axis_order
+        ).derived_codecs()
 
     def validate(
         self,
@@ -253,8 +254,9 @@ class N5Block(Codec):
         elements = np.asarray(buf).ravel(order="K")  # in the order of memory, even if that is F
         if elements.dtype != self.dtype:
             elements = np.frombuffer(np.ascontiguousarray(elements), self.dtype)
-        block = elements.reshape(self.block_shape)
-        return encode_payload(block, self._data_type, self._compression)
+        return encode_payload(
+            elements.reshape(self.block_shape), self._data_type, self._compression
+        )
 
     def decode(self, buf: object, out: np.ndarray | None = None) -> np.ndarray:
         """Decode a block and bring it to full size.

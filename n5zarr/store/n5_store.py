@@ -373,8 +373,11 @@ class N5Store(FlowRunner, Store):
         N5Error
             The node or block is broken or not supported; the message names container and path.
         """
-        prototype = prototype or cpu.buffer_prototype
-        return as_buffer(await self.run_async(self._view.read(key)), prototype, byte_range)
+        return as_buffer(
+            await self.run_async(self._view.read(key)),
+            prototype or cpu.buffer_prototype,
+            byte_range,
+        )
 
     def get_sync(
         self,
@@ -384,8 +387,9 @@ class N5Store(FlowRunner, Store):
         byte_range: ByteRequest | None = None,
     ) -> Buffer | None:
         """Read a document or a chunk without an event loop; see :meth:`get`."""
-        value = self.run(self._view.read(key))
-        return as_buffer(value, prototype or cpu.buffer_prototype, byte_range)
+        return as_buffer(
+            self.run(self._view.read(key)), prototype or cpu.buffer_prototype, byte_range
+        )
 
     @override
     async def get_partial_values(

@@ -156,8 +156,7 @@ def compressors_to_write(
             "arrays of N5's numeric types; choose another, such as gzip or zstd",
             kind="compression",
         )
-    of_format = numcodecs_compressor if zarr_format == 2 else zarr_compressors
-    return of_format(compression)
+    return (numcodecs_compressor if zarr_format == 2 else zarr_compressors)(compression)
 
 
 def numcodecs_compressor(compression: Compression) -> dict[str, JSON] | None:

@@ -241,8 +241,9 @@ def _as_numpy(dtype: JSON) -> npt.DTypeLike:
     """Turn the lists of a ``dtype`` in JSON into numpy's tuples; numpy checks them."""
     if not isinstance(dtype, list):
         return cast("npt.DTypeLike", dtype)
-    fields = [(name, _as_numpy(inner), *shape) for name, inner, *shape in dtype]
-    return cast("npt.DTypeLike", fields)
+    return cast(
+        "npt.DTypeLike", [(name, _as_numpy(inner), *shape) for name, inner, *shape in dtype]
+    )
 
 
 def _widen(array: np.ndarray) -> np.ndarray:

@@ -108,6 +108,28 @@ def test_appended_elements_are_beside_the_others(tmp_path: Path, axis: int) -> N
     np.testing.assert_array_equal(decoded(tmp_path / "c.n5" / "d"), expected)
 
 
+@pytest.mark.parametrize("zarr_format", [2, 3])
+@pytest.mark.parametrize(
+    ("shape", "axis"), [((5, 6, 11), 0), ((2, 7, 12), 0), ((2, 7), 0), ((5, 7, 1), -1), ((), 0)]
+)
+def test_what_does_not_fit_is_not_appended(
+    tmp_path: Path, zarr_format: Any, shape: tuple[int, ...], axis: int
+) -> None:
+    make(tmp_path / "c.n5")
+    store = N5Store(tmp_path / "c.n5", zarr_format=zarr_format)
+    array: Any = n5zarr.open_array(store, path="d", mode="r+")
+    before = (tmp_path / "c.n5/d/attributes.json").read_bytes()
+    with pytest.raises(ValueError, match="is not compatible"):
+        array.append(np.zeros(shape, "u2"), axis=axis)
+    assert (tmp_path / "c.n5/d/attributes.json").read_bytes() == before
+    array.append(np.zeros((0, *SHAPE[1:]), "u2"))
+    assert array.shape == SHAPE
+    np.testing.assert_array_equal(decoded(tmp_path / "c.n5" / "d"), source())
+    for wrong in (SHAPE[:2], (*SHAPE, 1), (-1, 7, 11), 5):
+        with pytest.raises(ValueError, match=r"number of dimensions|non-negative"):
+            array.resize(wrong)
+
+
 def test_elements_beyond_a_truncated_block_are_the_fill_value(tmp_path: Path) -> None:
     array = zarr.create_array(
         N5Store(tmp_path / "c.n5"), name="d", shape=SHAPE, chunks=BLOCK, dtype="u2", fill_value=9,

@@ -49,6 +49,7 @@ def test_an_older_array_keeps_attributes_and_shape_of_a_newer_one(root: Any, cha
     assert dict(stored(root)["x"].attrs) == {"resolution": [4, 4, 40], "k": 1}
     assert (stored(root)["x"][...] == np.concatenate([VALUES, VALUES])).all()
     assert older.shape == (14, 5)
+    assert older.nchunks == newer.nchunks == 5 * 3
 
 
 @pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
