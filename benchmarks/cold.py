@@ -55,7 +55,7 @@ from benchmarks.__main__ import (
 )
 from n5zarr import N5Store
 from n5zarr.fast.default import default_pipeline
-from n5zarr.fast.native import addresses
+from n5zarr.fast.native import FUNCTIONS, addresses
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -186,8 +186,11 @@ def floor_of(folder: Path) -> Any:
 
 def bare_reading(function: Any, path: Path, case: Case, edge: int) -> np.ndarray:
     """Read a cube by ``floor.c``, on one thread."""
-    alloc, _, gunzip, _, create, _, unzstd = addresses()[:7]
-    make = {"gzip": alloc, "zstd": create}.get(case.compression)
+    at = dict(zip(itertools.chain(*FUNCTIONS.values()), addresses(), strict=True))
+    gunzip, unzstd = at["libdeflate_gzip_decompress_ex"], at["ZSTD_decompressDCtx"]
+    make = {
+        "gzip": at["libdeflate_alloc_decompressor"], "zstd": at["ZSTD_createDCtx"],
+    }.get(case.compression)  # fmt: skip
     dtype = np.dtype(case.dtype)
     n_bytes = dtype.itemsize * case.block**3
     stored_dtype = dtype.newbyteorder(">")

@@ -17,8 +17,7 @@ from typing import Any
 
 _ZSTD = "_zstd" if sys.version_info >= (3, 14) else "backports.zstd._zstd"
 
-# in the order of `library` in _kernel.c, which is called with these addresses unchecked
-_FUNCTIONS = {
+FUNCTIONS = {
     ("deflate._deflate",): (
         "libdeflate_alloc_decompressor",
         "libdeflate_free_decompressor",
@@ -43,6 +42,7 @@ _FUNCTIONS = {
         "blosc_compress_ctx",
     ),
 }
+"""In the order of ``library`` in ``_kernel.c``, which calls these addresses unchecked."""
 
 
 @cache
@@ -65,7 +65,7 @@ def addresses() -> tuple[int, ...]:
         Addresses in this process. All of a library are 0 if one of them is missing.
     """
     return tuple(
-        address for modules, names in _FUNCTIONS.items() for address in _found(modules, names)
+        address for modules, names in FUNCTIONS.items() for address in _found(modules, names)
     )
 
 
