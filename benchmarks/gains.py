@@ -8,8 +8,10 @@ request after 20 ms. All run in turn; each result is compared with the source. S
 means over the images, as multiples of zarr's with Zarr v3 and its default pipeline, on the server
 through fsspec.
 
-``uv run --group bench python -m benchmarks.gains [--quick] [--write]``; ``--write`` writes
-``benchmarks/gains.md``, the plots, and the numbers in the README and ``docs/performance.md``.
+``TMPDIR=/dev/shm uv run --group bench python -m benchmarks.gains [--quick] [--write]``
+
+``--write`` writes ``benchmarks/gains.md``, the plots, and the numbers in the README and
+``docs/performance.md``.
 """
 
 from __future__ import annotations

@@ -381,7 +381,9 @@ class Chunks:
         if location is None or view is not location.view:
             location = BlockLocation.of(chunk, view)
         if location is None or not location.in_grid:
-            grid = "there is no array" if view is None else f"the grid is {view.grid}"
+            grid = (
+                "there is no array" if view is None else f"the grid is {view.presented(view.grid)}"
+            )
             message = f"chunk {chunk.coords}: expected the chunk of an array, but {grid}"
             raise N5UnrepresentableError(message, kind="path")
         return location

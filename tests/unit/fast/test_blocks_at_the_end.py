@@ -13,6 +13,7 @@ import pytest
 import zarr
 
 import n5zarr
+from n5zarr.errors import N5Error
 from n5zarr.fast import kernel
 from tests.unit.arrays.blocks import block_bytes
 
@@ -119,3 +120,24 @@ def test_appended_frames_are_written_by_the_kernel(
         assert left == [[]] * len(frames)
     document = json.loads((tmp_path / "a.n5" / "d" / "attributes.json").read_text())
     assert document["dimensions"] == [7, 13, 11]
+
+
+@pytest.mark.parametrize("by", ["kernel", "python"])
+def test_what_another_program_has_cut_off_is_refused(
+    by: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The array was open when another program made it smaller: blocks inside are written."""
+    if by == "python":
+        monkeypatch.setattr(kernel, "can_do", lambda _: False)
+    array: Any = n5zarr.create_array(
+        tmp_path / "a.n5", path="d", shape=(7, 5), chunks=(3, 2), dtype="u2", compression="raw"
+    )
+    document = tmp_path / "a.n5" / "d" / "attributes.json"
+    document.write_text(json.dumps(json.loads(document.read_text()) | {"dimensions": [2, 4]}))
+    values = np.arange(1, 36, dtype="u2").reshape(7, 5)
+    with pytest.raises(N5Error, match=r"d: chunk \(.*\): .* but the grid is \(2, 1\)"):
+        array[...] = values
+    folder = document.parent
+    assert {str(p.relative_to(folder)) for p in folder.rglob("?/?")} == {"0/0", "0/1"}
+    assert (stored(folder / "0" / "0") == values[:3, :2]).all()
+    assert (stored(folder / "0" / "1")[:1, :2] == values[3:4, :2]).all()
