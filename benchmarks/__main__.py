@@ -520,7 +520,8 @@ def table(rows: list[Row]) -> str:
 def summary(rows: list[Row]) -> str:
     """Make a table of the ratios to the best peer, for each way of n5zarr's."""
     lines = []
-    for task, block in itertools.product(dict.fromkeys(r.task for r in rows), BLOCKS):
+    blocks = dict.fromkeys(row.case.block for row in rows)
+    for task, block in itertools.product(dict.fromkeys(r.task for r in rows), blocks):
         found = [r for r in rows if (r.task, r.case.block) == (task, block)]
         for way in found[0].ways if found else ():
             ratios = [row.ratio(way) for row in found]
@@ -540,7 +541,7 @@ def plot(rows: list[Row], path: Path) -> None:
     tasks = list(dict.fromkeys(row.task for row in rows))
     figure = Figure(figsize=(9, 1 + 0.9 * len(tasks)), layout="constrained")
     axes = figure.subplots()
-    for k, block in enumerate(BLOCKS):
+    for k, block in enumerate(dict.fromkeys(row.case.block for row in rows)):
         at = [
             (row.ratio(), tasks.index(row.task) + 0.25 * (k - 1))
             for row in rows
@@ -563,6 +564,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--edge", type=int, default=256)
+    parser.add_argument("--blocks", type=int, nargs="+", default=BLOCKS, help="edges of blocks")
     parser.add_argument("--quick", action="store_true", help="one dtype, no small blocks")
     parser.add_argument("--only", choices=["read", "write"], help="one kind of task")
     parser.add_argument("--write", type=Path, help="folder for results.md and results.png")
@@ -570,7 +572,7 @@ def main() -> None:
     rows: list[Row] = []
     cases = itertools.product(
         ("uint8",) if options.quick else DTYPES,
-        (64,) if options.quick else BLOCKS,
+        (64,) if options.quick else options.blocks,
         COMPRESSIONS,
     )
     memory = {}
