@@ -392,8 +392,9 @@ class Chunks:
         codecs = location.view.transcoded
         if codecs is None:
             return make_block(chunk, location.view, location.grid_position)
-        array = codec_chain.decode(chunk, codecs)
-        return encode_chunk(array, location.view, location.grid_position)
+        return encode_chunk(
+            codec_chain.decode(chunk, codecs), location.view, location.grid_position
+        )
 
     def remove(self, chunk: ChunkKey) -> Steps[None]:
         """Remove the block of a chunk, if there is one.

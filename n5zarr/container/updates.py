@@ -33,6 +33,7 @@ from n5zarr.format.attributes import (
 from n5zarr.format.lenient_json import JSON, parse_json
 from n5zarr.format.order import AxisOrder
 from n5zarr.format.path import groups_above, join
+from n5zarr.format.raw_json import RawObject
 from n5zarr.storage.requests import Get, List, Remove, Steps, Update, Warn, list_each, read_key
 from n5zarr.zarr_view.change import (
     Change,
@@ -180,7 +181,7 @@ def _check_document(opened: DatasetAttributes | None, data: bytes | None) -> Non
     """Raise if a document on disk is no longer that of a dataset, if one was opened."""
     if opened is None:
         return
-    now = parse_attributes(None if data is None else parse_json(data))
+    now = parse_attributes(RawObject.parse(data).values)
     if not isinstance(now, DatasetAttributes):
         raise gone(data)
     check_still_there(opened, now)

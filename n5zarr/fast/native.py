@@ -17,6 +17,7 @@ from typing import Any
 
 _ZSTD = "_zstd" if sys.version_info >= (3, 14) else "backports.zstd._zstd"
 
+# in the order of `library` in _kernel.c, which is called with these addresses unchecked
 FUNCTIONS = {
     ("deflate._deflate",): (
         "libdeflate_alloc_decompressor",
@@ -42,7 +43,6 @@ FUNCTIONS = {
         "blosc_compress_ctx",
     ),
 }
-"""In the order of ``library`` in ``_kernel.c``, which calls these addresses unchecked."""
 
 
 @cache

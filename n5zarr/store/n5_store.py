@@ -373,11 +373,8 @@ class N5Store(FlowRunner, Store):
         N5Error
             The node or block is broken or not supported; the message names container and path.
         """
-        return as_buffer(
-            await self.run_async(self._view.read(key)),
-            prototype or cpu.buffer_prototype,
-            byte_range,
-        )
+        prototype = prototype or cpu.buffer_prototype
+        return as_buffer(await self.run_async(self._view.read(key)), prototype, byte_range)
 
     def get_sync(
         self,

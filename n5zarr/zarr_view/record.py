@@ -124,8 +124,7 @@ def _is_nonfinite(value: JSON) -> bool:
 
 
 def _are_pointers(value: JSON) -> bool:
-    is_text = _is_list_of(str)(value)
-    return is_text and all(pointer[:1] == "/" for pointer in cast("list[str]", value))
+    return _is_list_of(str)(value) and all(p[:1] == "/" for p in cast("list[str]", value))
 
 
 _EXPECTED: dict[str, tuple[str, Callable[[JSON], bool]]] = {
