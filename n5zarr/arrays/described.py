@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Self, cast, override
 
 import numpy as np
@@ -36,7 +37,13 @@ from n5zarr.store.n5_store import N5Store
 from n5zarr.zarr_view.keys import METADATA_NAMES, MetadataKey
 
 if TYPE_CHECKING:
-    from n5zarr._zarr import CoordinateSelection, Fields, NDArrayLikeOrScalar, ShapeLike
+    from n5zarr._zarr import (
+        CoordinateSelection,
+        Fields,
+        NDArrayLikeOrScalar,
+        Selection,
+        ShapeLike,
+    )
 
 
 _MAKE_HTML: Door[Callable[[AnyArray | zarr.Group], str | None]] = Door("images", "HTML")
@@ -113,6 +120,11 @@ class DescribedArray[Metadata: (ArrayV2Metadata, ArrayV3Metadata)](zarr.Array[Me
         return NotImplemented
 
     __hash__ = None  # type: ignore[assignment] # as zarr.Array
+
+    @override
+    def __setitem__(self, selection: Selection, value: npt.ArrayLike) -> None:
+        self.warn_of_loss(value, self.dtype)
+        super().__setitem__(selection, value)
 
     def __repr__(self) -> str:
         return f"<N5Array {self.store_path} shape={self.shape} dtype={self.dtype}>"
@@ -200,9 +212,16 @@ class DescribedArray[Metadata: (ArrayV2Metadata, ArrayV3Metadata)](zarr.Array[Me
             return
         store, path, view = found
         metadata = self.async_array.metadata.update_shape(new_shape)
-        for name, document in metadata.to_buffer_dict(cpu.buffer_prototype).items():
-            store.set_sync(join(self.path, name), document)
-        give_metadata(self.async_array, metadata)
+        documents = metadata.to_buffer_dict(cpu.buffer_prototype)
+        try:
+            for name, document in documents.items():
+                store.set_sync(join(self.path, name), document)
+            give_metadata(self.async_array, metadata)
+        except BaseException:  # an interruption may come when a document has been written
+            with suppress(Exception):
+                store.get_sync(join(self.path, min(documents)))
+                take_over(self)
+            raise
         now = view.with_other_axes(self.shape, view.dataset.dimensions)
         store.run(remove_outside(path, view.dataset, N5Tuple(now)))
 
@@ -210,10 +229,14 @@ class DescribedArray[Metadata: (ArrayV2Metadata, ArrayV3Metadata)](zarr.Array[Me
     @ending()
     def append(self, data: npt.ArrayLike, axis: int = 0) -> tuple[int, ...]:
         """Enlarge the array along an axis, and write data there; return the new shape."""
+        if not 0 <= axis < self.ndim:  # with which zarr replaces all elements
+            raise IndexError(f"axis: expected 0 to {self.ndim - 1}, got {axis}")
         take_over(self)
+        if isinstance(data, zarr.Array):  # itself, it would be enlarged
+            data = cast("npt.ArrayLike", data[...])
         given: tuple[int, ...] = np.shape(data)
         old: tuple[int, ...] = self.shape
-        if given[:axis] + given[axis + 1 :] != old[:axis] + old[axis + 1 :] or axis < 0:
+        if given[:axis] + given[axis + 1 :] != old[:axis] + old[axis + 1 :]:
             return super().append(data, axis)  # raises an error
         self._resize((*old[:axis], old[axis] + given[axis], *old[axis + 1 :]))
         self[(slice(None),) * axis + (slice(old[axis], None),)] = data

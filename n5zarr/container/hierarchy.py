@@ -169,9 +169,12 @@ def _group_document(name: str, group: GroupAttributes) -> dict[str, JSON] | None
     """Make a Zarr document of a group; None if it has no such document."""
     match name:
         case "zarr.json":
-            document = Record.from_json(group.record).extra
-            attributes = dict(group.attributes)
-            return {**document, "zarr_format": 3, "node_type": "group", "attributes": attributes}
+            return {
+                **Record.from_json(group.record).extra,
+                "zarr_format": 3,
+                "node_type": "group",
+                "attributes": dict(group.attributes),
+            }
         case ".zattrs":
             return dict(group.attributes) or None
         case ".zgroup":

@@ -118,7 +118,7 @@ class N5Array(DescribedArray[ArrayV3Metadata]):
     @override
     def __setitem__(self, selection: Selection, value: npt.ArrayLike) -> None:
         if not is_plain(selection, self.ndim):
-            super().__setitem__(selection, value)
+            super(DescribedArray, self).__setitem__(selection, value)  # which `_set` warns of
         else:
             self.set_orthogonal_selection(selection, value)
 

@@ -114,8 +114,7 @@ def merged(
             axes = range(len(spec.shape))
             part = part[tuple(None if axis in drop_axes else slice(None) for axis in axes)]
         chunk[selection] = part
-    is_empty = not spec.config.write_empty_chunks and chunk.all_equal(fill_value)
-    return None if is_empty else chunk
+    return chunk if spec.config.write_empty_chunks or not chunk.all_equal(fill_value) else None
 
 
 async def run_flows(store: N5Store, flow: Callable[[int], Steps[object]], n: int) -> None:

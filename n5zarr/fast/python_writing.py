@@ -128,8 +128,7 @@ class BlockWriter:
         if self.writes_whole(item, drop_axes):
             return _write_whole(key, partial(self.encode, item))
         # under a lock, so that writers of other parts lose nothing
-        change = self.change(item, drop_axes)
-        return request_each([Update(key, change, self._view.full_n_bytes)])
+        return request_each([Update(key, self.change(item, drop_axes), self._view.full_n_bytes)])
 
     def encode(self, item: BatchItem) -> tuple[bytes, BufferLike] | None:
         """Encode a whole block into its header and payload.

@@ -17,8 +17,9 @@ def elements_for(value: object, box: Box, dtype: np.dtype) -> np.ndarray | None:
     value = np.asarray(value) if isinstance(value, list | tuple) else value
     if not isinstance(value, np.ndarray) or type(value) not in (np.ndarray, np.memmap):
         return None
-    kept = tuple(n for axis, n in enumerate(box.shape) if axis not in box.dropped)
-    value = _of_shape(value, kept)
+    value = _of_shape(
+        value, tuple(n for axis, n in enumerate(box.shape) if axis not in box.dropped)
+    )
     if value.dtype.kind not in "biuf":
         return None
     same: np.ndarray = value if value.dtype == dtype else value.astype(dtype, order="A")

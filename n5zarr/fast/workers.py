@@ -13,6 +13,8 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
+from contextvars import copy_context
+from functools import partial
 from itertools import chain, takewhile
 
 from n5zarr.errors import N5Error
@@ -46,13 +48,18 @@ def work_together(take: Callable[[], None], n_workers: int, stop: Callable[[], N
     errors: list[BaseException | None] = []
     with ended_by(stop):
         try:
-            others.extend(WORK.submit(take, n_workers - 1) for _ in range(n_workers - 1))
+            others.extend(
+                WORK.submit(
+                    partial(copy_context().run, _take_within_call, take, stop), n_workers - 1
+                )
+                for _ in range(n_workers - 1)
+            )
             take()
         except BaseException:
             stop()
             raise
         finally:
-            errors += [_error_of(other) for other in others if not other.cancel()]
+            errors += _ends_of(others)
     for error in errors:
         if error is not None:
             raise error
@@ -183,11 +190,15 @@ def waiting(
         raise error
 
 
-def _error_of(other: Future[None]) -> BaseException | None:
-    """Wait for the work of another thread that has begun, and return the error of either."""
-    interruption = None
-    while True:
-        try:
-            return other.exception() or interruption
-        except BaseException as err:  # keep waiting: at most one share of work is left
-            interruption = err
+def _take_within_call(take: Callable[[], None], stop: Callable[[], None]) -> None:
+    """Take shares on another thread; the end of the call waits for it."""
+    with ended_by(stop):
+        take()
+
+
+def _ends_of(others: Sequence[Future[None]]) -> list[BaseException | None]:
+    """Wait for the work of other threads that has begun; return errors, and what interrupts."""
+    try:
+        return [other.exception() for other in others if not other.cancel()]
+    except BaseException as err:  # keep waiting: at most one share of work is left to each
+        return [err, *_ends_of(others)]

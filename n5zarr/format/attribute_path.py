@@ -49,8 +49,7 @@ def parse_attribute_path(path: str) -> AttributePath:
     >>> parse_attribute_path("/a[2]b/../c"), parse_attribute_path(r"m\/s")
     (('a', 2, 'c'), ('m/s',))
     """
-    parts = (part for part in _SEPARATOR.split(normalize_attribute_path(path)) if part)
-    return tuple(map(_token, parts))
+    return tuple(map(_token, filter(None, _SEPARATOR.split(normalize_attribute_path(path)))))
 
 
 def normalize_attribute_path(path: str) -> str:

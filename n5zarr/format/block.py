@@ -126,8 +126,7 @@ class BlockHeader:
         sizes = struct.unpack_from(f">{ndim + mode}I", data, 4)
         if mode == BlockMode.DEFAULT:
             return cls(mode=BlockMode.DEFAULT, block_shape=N5Tuple(sizes))
-        shape = N5Tuple(sizes[:-1])
-        return cls(mode=BlockMode.VARLENGTH, block_shape=shape, n_elements=sizes[-1])
+        return cls(mode=BlockMode.VARLENGTH, block_shape=N5Tuple(sizes[:-1]), n_elements=sizes[-1])
 
     def to_bytes(self) -> bytes:
         """Write the header.
@@ -152,6 +151,5 @@ class BlockHeader:
 
 
 def _truncated(expected: int, n_bytes: int, what: str) -> N5BlockError:
-    expected_bytes = f"expected {expected} bytes for {what}"
-    message = f"block header: {expected_bytes}, got {n_bytes} (incomplete write?)"
-    return N5BlockError(message, kind="header")
+    wanted = f"expected {expected} bytes for {what}"
+    return N5BlockError(f"block header: {wanted}, got {n_bytes} (incomplete write?)", kind="header")

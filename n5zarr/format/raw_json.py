@@ -152,8 +152,11 @@ def nonfinite_in(value: JSON) -> dict[str, str]:
     >>> nonfinite_in({"a": [1, float("nan")]})
     {'/a/1': 'NaN'}
     """
-    found = json_pointers(value)
-    return {p: _name_of(v) for p, v in found if isinstance(v, float) and not math.isfinite(v)}
+    return {
+        pointer: _name_of(found)
+        for pointer, found in json_pointers(value)
+        if isinstance(found, float) and not math.isfinite(found)
+    }
 
 
 def nonfinite_note(documents: Mapping[str, JSON]) -> str:
@@ -179,8 +182,9 @@ def json_pointers(value: JSON, pointer: str = "") -> Iterator[tuple[str, JSON]]:
     """
     if isinstance(value, Mapping):
         for key, member in value.items():
-            name = key.replace("~", "~0").replace("/", "~1")
-            yield from json_pointers(member, f"{pointer}/{name}")
+            yield from json_pointers(
+                member, f"{pointer}/{key.replace('~', '~0').replace('/', '~1')}"
+            )
     elif isinstance(value, list | tuple):
         for i, item in enumerate(value):
             yield from json_pointers(item, f"{pointer}/{i}")

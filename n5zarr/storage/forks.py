@@ -72,5 +72,6 @@ def fork_error(what: str, why: str) -> N5UnsupportedError:
     why : str
         What is in the way, and what helps besides the start of processes in another way.
     """
-    message = f"{what}: expected a process that was not forked; {why}, or {REMEDY}"
-    return N5UnsupportedError(message, kind="fork")
+    return N5UnsupportedError(
+        f"{what}: expected a process that was not forked; {why}, or {REMEDY}", kind="fork"
+    )

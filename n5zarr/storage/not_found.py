@@ -55,8 +55,10 @@ def local_root_message(root: Path) -> str:
         if special := _special(root):
             return f"{root}: expected an N5 container, got {special}"
         if root.is_symlink():
-            link = f"a link to {root.readlink()}, which does not exist"
-            return f"{root}: expected an N5 container, got {link}"
+            return (
+                f"{root}: expected an N5 container, got a link to {root.readlink()}, "
+                "which does not exist"
+            )
         nearest = next(above for above in root.parents if above.exists())
         if nearest.is_file():
             return f"{root} does not exist; {nearest} is {_file(nearest)}"

@@ -90,8 +90,9 @@ class N5BlockCodec(ArrayBytesCodec, ArrayBytesCodecPartialDecodeMixin):
             raise option_error(
                 f"codec {BLOCK_CODEC}: axis_order: expected 'C' or 'F', got {axis_order!r:.80}"
             )
-        compression = configuration.get("compression", {"type": "gzip"})
-        return cls(parse_compression(compression), axis_order)
+        return cls(
+            parse_compression(configuration.get("compression", {"type": "gzip"})), axis_order
+        )
 
     @override
     def to_dict(self) -> dict[str, Any]:

@@ -122,8 +122,10 @@ def _option_rows(node: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         "opened_as",
     ):
         if name in node:
-            value = "per node" if node[name] is None else str(node[name])
-            yield name.replace("_", " ").replace("zarr", "Zarr"), value
+            yield (
+                name.replace("_", " ").replace("zarr", "Zarr"),
+                "per node" if node[name] is None else str(node[name]),
+            )
 
 
 def _geometry(geometry: Mapping[str, Any]) -> str:

@@ -67,13 +67,11 @@ class N5DefaultCodec(N5BlockCodec):
         endian = _configured(codecs[1]).get("endian", "big") if len(codecs) > 1 else None
         if names[:2] != ["transpose", "bytes"] or len(names) > 3 or endian != "big":
             raise _refused("transpose, bytes in big endian and at most one compressor", given)
-        compression = _compression(codecs[2]) if len(codecs) == 3 else Raw()
-        return cls(compression, "F", tuple(codecs))
+        return cls(_compression(codecs[2]) if len(codecs) == 3 else Raw(), "F", tuple(codecs))
 
     @override
     def to_dict(self) -> dict[str, Any]:
-        codecs = [dict(codec) for codec in self.codecs]
-        return {"name": N5_DEFAULT, "configuration": {"codecs": codecs}}
+        return {"name": N5_DEFAULT, "configuration": {"codecs": [*map(dict, self.codecs)]}}
 
     @override
     def validate(

@@ -363,8 +363,7 @@ def stored_multisets(
     extent = dataset.extent_of(position)
     if data is None:
         return fitted(LabelMultisets.of(np.zeros((0,) * dataset.ndim, "u8")), to_c(extent))
-    found = decode_multisets(data, dataset.ndim, dataset.compression, extent)
-    return fitted(found, to_c(extent))
+    return fitted(decode_multisets(data, dataset.ndim, dataset.compression, extent), to_c(extent))
 
 
 def relabelled_block(

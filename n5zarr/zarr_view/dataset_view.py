@@ -217,8 +217,7 @@ class DatasetView:
     @cached_property
     def is_scalar(self) -> bool:
         """Whether the array has no dimensions; its dataset has one, of length 1."""
-        rank = 1 if self.kind.n_parts is None else 2
-        return self.record.shape == [] and self.dataset.ndim == rank
+        return self.record.shape == [] and self.dataset.ndim == 1 + (self.kind.n_parts is not None)
 
     @cached_property
     def ndim(self) -> int:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import struct
 import zlib
 from collections.abc import Callable
@@ -110,7 +111,7 @@ def test_appended_elements_are_beside_the_others(tmp_path: Path, axis: int) -> N
 
 @pytest.mark.parametrize("zarr_format", [2, 3])
 @pytest.mark.parametrize(
-    ("shape", "axis"), [((5, 6, 11), 0), ((2, 7, 12), 0), ((2, 7), 0), ((5, 7, 1), -1), ((), 0)]
+    ("shape", "axis"), [((5, 6, 11), 0), ((2, 7, 12), 0), ((2, 7), 0), ((5, 7, 1), 1), ((), 0)]
 )
 def test_what_does_not_fit_is_not_appended(
     tmp_path: Path, zarr_format: Any, shape: tuple[int, ...], axis: int
@@ -128,6 +129,64 @@ def test_what_does_not_fit_is_not_appended(
     for wrong in (SHAPE[:2], (*SHAPE, 1), (-1, 7, 11), 5):
         with pytest.raises(ValueError, match=r"number of dimensions|non-negative"):
             array.resize(wrong)
+
+
+@pytest.mark.parametrize("axis", [-1, 3])
+def test_zarr_would_replace_all_elements(tmp_path: Path, axis: int) -> None:
+    array = make(tmp_path / "c.n5")
+    with pytest.raises(IndexError, match=f"axis: expected 0 to 2, got {axis}"):
+        array.append(source() + 1, axis=axis)
+    np.testing.assert_array_equal(decoded(tmp_path / "c.n5" / "d"), source())
+
+
+@pytest.fixture(params=["N5Array", "DescribedArray"])
+def array(request: Any, tmp_path: Path) -> Any:
+    """Return an array that the kernel writes, and one that zarr writes."""
+    make(tmp_path / "c.n5")
+    path = tmp_path / "c.n5"
+    place = path if request.param == "N5Array" else N5Store(path, zarr_format=2)
+    found = n5zarr.open_array(place, path="d", mode="r+")
+    assert type(found).__name__ == request.param
+    return found
+
+
+def test_an_array_is_appended_to_itself(array: Any, tmp_path: Path) -> None:
+    array.append(array, axis=1)
+    expected = np.concatenate([source(), source()], 1)
+    np.testing.assert_array_equal(decoded(tmp_path / "c.n5" / "d"), expected)
+
+
+def test_what_is_lost_is_said_once_and_here(array: Any) -> None:
+    too_large = np.full((1, *SHAPE[1:]), 2**16)
+
+    def change() -> None:
+        array.append(too_large)
+        array[2:3] = too_large
+        array[[0, 1], [0, 1], [1, 1]] = too_large.ravel()[:2]
+
+    with pytest.warns(N5Warning, match="wrap") as told:
+        change()
+    assert [each.filename for each in told] == [__file__] * 3
+
+
+def test_an_interruption_leaves_the_shape_that_is_stored(
+    array: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ctrl-C comes when the document has been replaced, before the array knows."""
+    replace = os.replace
+
+    def interrupted(source: Any, target: Any) -> None:
+        replace(source, target)
+        if str(target).endswith("attributes.json"):
+            monkeypatch.undo()
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(os, "replace", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        array.append(source())
+    assert array.shape == n5zarr.open_array(tmp_path / "c.n5/d").shape == (10, 7, 11)
+    array.resize(SHAPE)
+    np.testing.assert_array_equal(decoded(tmp_path / "c.n5" / "d"), source())
 
 
 def test_elements_beyond_a_truncated_block_are_the_fill_value(tmp_path: Path) -> None:

@@ -78,7 +78,10 @@ class OpenedByPath:
 class Array(OpenedByPath, DescribedArray[Any]):
     """A :class:`zarr.Array` with the names of zarr 2; made as an :class:`OpenedByPath`."""
 
-    inner = zarr.AsyncArray
+    inner, warn_of_loss = (
+        zarr.AsyncArray,
+        staticmethod(lambda value, dtype: None),
+    )  # zarr 2 is silent
     existing = staticmethod(lambda store, mode, path: existing_array(store, mode, path=path))
 
     def __len__(self) -> int:
@@ -116,9 +119,7 @@ class Array(OpenedByPath, DescribedArray[Any]):
 
 
 _FAST = FAST_ARRAY.found() or DescribedArray
-_FastArray = type(
-    "_FastArray", (Array, _FAST), {"__module__": __name__, "warn_of_loss": lambda *_: None}
-)  # zarr 2 is silent
+_FastArray = type("_FastArray", (Array, _FAST), {"__module__": __name__})
 
 
 def with_names(array: Any, *, write_empty_chunks: bool = True) -> Array:

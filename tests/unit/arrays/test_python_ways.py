@@ -21,7 +21,7 @@ from n5zarr.fast.default import default_pipeline_name
 from n5zarr.fast.pipeline import N5CodecPipeline
 from n5zarr.fast.python_blocks import BlockReader, _selects_the_same
 from n5zarr.fast.python_writing import BlockWriter
-from n5zarr.fast.workers import _error_of, share_out
+from n5zarr.fast.workers import _ends_of, share_out
 from n5zarr.storage.threads import run_each
 from tests.shards import write_shards
 from tests.unit.arrays.blocks import SHAPE, numbers, places, write_dataset
@@ -202,7 +202,7 @@ def test_the_errors_of_another_thread() -> None:
     """An interruption of waiting is kept, and the wait goes on."""
 
     class Interrupted(Future[None]):
-        n_left = 2
+        n_left, n_cancels = 2, 0
 
         def exception(self, timeout: float | None = None) -> BaseException | None:
             self.n_left -= 1
@@ -210,11 +210,19 @@ def test_the_errors_of_another_thread() -> None:
                 raise KeyboardInterrupt
             return super().exception(timeout)
 
-    for other in (Future[None](), Interrupted()):
-        other.set_result(None)
-        found = _error_of(other)
-        assert isinstance(found, KeyboardInterrupt) == isinstance(other, Interrupted)
-        assert (found is None) == (type(other) is Future)
-    failed = Interrupted()
-    failed.set_exception(error := ValueError())
-    assert _error_of(failed) is error
+        def cancel(self) -> bool:
+            if type(self).n_cancels == 0:
+                return super().cancel()
+            type(self).n_cancels -= 1
+            raise KeyboardInterrupt
+
+    for failing, n_cancels in ((None, 0), (None, 2), (ValueError(), 0), (ValueError(), 2)):
+        Interrupted.n_cancels = n_cancels
+        running, never_begun, interrupted = Future[None](), Future[None](), Interrupted()
+        for each in (running, interrupted):
+            each.set_running_or_notify_cancel()
+            each.set_exception(failing)
+        found = _ends_of([running, never_begun, interrupted])
+        assert sum(isinstance(each, KeyboardInterrupt) for each in found) == 2 + n_cancels
+        assert found[2 + n_cancels :] == [failing, failing]
+        assert never_begun.cancelled()
