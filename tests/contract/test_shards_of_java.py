@@ -14,7 +14,9 @@ import zarr
 import n5zarr
 from n5zarr import N5Store
 from n5zarr.errors import N5BlockError, N5Error
+from n5zarr.fast import remote_blocks
 from n5zarr.storage import files as local_files
+from n5zarr.storage.requests import Get, Steps, request_each
 from tests.contract.stored import contents
 from tests.remote import servers
 from tests.shards import COMPRESS, follow_recipe, write_shards
@@ -222,7 +224,9 @@ def test_servers_that_know_no_ranges(tmp_path: Path, backend: Any) -> None:
         assert err.value.kind == "shard"
 
 
-def test_a_part_of_a_large_block_on_a_server(tmp_path: Path) -> None:
+def test_a_part_of_a_large_block_on_a_server(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A part of a shard on a server is refused, and a part of a large raw block is read."""
     values = np.arange(2 * 1031 * 521, dtype="uint32").reshape(2 * 1031, 521)
     write_shards(tmp_path / "java.n5" / "a", values, (521, 1031), (521, 2062))
@@ -230,6 +234,14 @@ def test_a_part_of_a_large_block_on_a_server(tmp_path: Path) -> None:
         in_memory(tmp_path / "java.n5")[3]
     n5zarr.create_array(tmp_path / "b.n5", path="a", shape=(2062, 521), chunks=(1031, 521),
                         dtype="uint32", compression="raw")[:] = values  # fmt: skip
+    np.testing.assert_array_equal(in_memory(tmp_path / "b.n5")[3], values[3])
+
+    def failing(requests: Any) -> Steps[Any]:
+        if isinstance(requests[0], Get):
+            raise OSError("the part is not there")
+        return (yield from request_each(requests))  # for the header
+
+    monkeypatch.setattr(remote_blocks, "request_each", failing)  # then all is read
     np.testing.assert_array_equal(in_memory(tmp_path / "b.n5")[3], values[3])
 
 
