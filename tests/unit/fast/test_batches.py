@@ -15,7 +15,7 @@ import zarr
 import n5zarr
 from n5zarr import N5Store
 from n5zarr.codecs.compress import decompress_reused
-from n5zarr.fast import kernel
+from n5zarr.fast import kernel, pipeline
 from n5zarr.fast.batches import _has_only_full_blocks
 from n5zarr.fast.pipeline import N5CodecPipeline
 from tests.unit.arrays.blocks import numbers, write_dataset
@@ -76,3 +76,25 @@ def test_blocks_that_are_written_whole(is_complete: bool, key: str, is_full: boo
         (SimpleNamespace(path=k), None, part, part, c) for k, c in [("0", True), (key, is_complete)]
     ]
     assert _has_only_full_blocks(dataset, items) is is_full
+
+
+@pytest.mark.parametrize("n_blocks", [1, 5])
+def test_zarr_writes_while_modules_of_n5zarr_are_imported(
+    n_blocks: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A signal handler or a finalizer that has interrupted the import writes, and is refused."""
+    monkeypatch.setattr(pipeline, "_loaded", [])
+    monkeypatch.setattr(pipeline, "_is_importing", lambda: True)
+    values = np.arange(1, 3 * n_blocks + 1, dtype="u2")
+    with zarr.config.set({"codec_pipeline.path": "n5zarr.arrays.pipeline.N5CodecPipeline"}):
+        array: Any = zarr.create_array(
+            N5Store(tmp_path), name="d", shape=values.shape, chunks=(3,), dtype="u2"
+        )
+        array[1:] = values[1:]
+        array[:2] = values[:2]
+        assert (array[...] == values).all()
+        other: Any = zarr.open_array(N5Store(tmp_path, read_only=True), path="d", mode="r")
+        with pytest.raises(ValueError, match="read-only"):
+            other[:2] = 0
+    assert pipeline._loaded == []
+    np.testing.assert_array_equal(n5zarr.open_array(tmp_path, path="d")[...], values)
