@@ -228,7 +228,27 @@ class DescribedArray[Metadata: (ArrayV2Metadata, ArrayV3Metadata)](zarr.Array[Me
     @override
     @ending()
     def append(self, data: npt.ArrayLike, axis: int = 0) -> tuple[int, ...]:
-        """Enlarge the array along an axis, and write data there; return the new shape."""
+        """Enlarge the array along an axis, and write data there.
+
+        Parameters
+        ----------
+        data : array-like
+            The elements, of the shape of the array but along ``axis``, C order.
+        axis : int, optional
+            From 0; the slowest by default, as N5's last dimension.
+
+        Returns
+        -------
+        tuple of int
+            The new shape.
+
+        Raises
+        ------
+        IndexError
+            The array has no such axis.
+        ValueError
+            The shapes differ along another axis; nothing is changed.
+        """
         if not 0 <= axis < self.ndim:  # with which zarr replaces all elements
             raise IndexError(f"axis: expected 0 to {self.ndim - 1}, got {axis}")
         take_over(self)

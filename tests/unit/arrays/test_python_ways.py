@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import threading
+import time
 from concurrent.futures import Future
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -16,15 +18,17 @@ import n5zarr
 from n5zarr import N5Store
 from n5zarr.arrays.open_dataset import dataset_of_array
 from n5zarr.errors import N5BlockError
-from n5zarr.fast import default
+from n5zarr.fast import default, workers
 from n5zarr.fast.default import default_pipeline_name
 from n5zarr.fast.pipeline import N5CodecPipeline
 from n5zarr.fast.python_blocks import BlockReader, _selects_the_same
 from n5zarr.fast.python_writing import BlockWriter
 from n5zarr.fast.workers import _ends_of, share_out
+from n5zarr.storage.ending import ending
 from n5zarr.storage.threads import run_each
 from tests.shards import write_shards
 from tests.unit.arrays.blocks import SHAPE, numbers, places, write_dataset
+from tests.waiting import PATIENCE
 
 
 @pytest.mark.parametrize(
@@ -226,3 +230,21 @@ def test_the_errors_of_another_thread() -> None:
         assert sum(isinstance(each, KeyboardInterrupt) for each in found) == 2 + n_cancels
         assert found[2 + n_cancels :] == [failing, failing]
         assert never_begun.cancelled()
+
+
+def test_a_call_waits_for_threads_that_nobody_awaits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An interruption may come before the wait for them has begun."""
+    monkeypatch.setattr(workers, "_ends_of", lambda _: [])
+    own, begun, ended = threading.get_ident(), threading.Event(), list[int]()
+
+    def take() -> None:
+        if threading.get_ident() == own:
+            assert begun.wait(PATIENCE)
+            raise KeyboardInterrupt
+        begun.set()
+        time.sleep(0.2)  # a share that is under way
+        ended.append(1)
+
+    with pytest.raises(KeyboardInterrupt), ending():
+        workers.work_together(take, 2, lambda: None)
+    assert ended == [1]
